@@ -1,0 +1,1 @@
+"""Wingspan: the same declared fine-tuning work, measured on every machine and every stack."""

@@ -1,0 +1,105 @@
+"""The door to every training stack.
+
+In: a cell, its token batches and a session. Out: a trained model's steps and peaks, told to the session as they happen. A
+backend's module imports its framework inside functions only, so that planning, and `wingspan doctor`, cost nothing.
+
+To add a backend: one file with a class that satisfies `Backend`, and one row in `BACKENDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol
+
+from bench.data import Batches
+from bench.record import Loaded, Peaks
+from bench.spec import BackendName, Cell, Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenStep:
+    """One optimizer step as the backend saw it; fields as in `bench.record.Step`. The worker adds the phase."""
+
+    step: int
+    start_s: float
+    duration_s: float
+    tokens: int
+    loss_tokens: int
+    loss: float | None
+    framework_peak_bytes: int | None
+    tokens_digest: str
+
+
+class Session(Protocol):
+    """The worker's side: what a backend tells while it works."""
+
+    @property
+    def max_steps(self) -> int:
+        """The most optimizer steps that will be wanted."""
+
+    def progress(self, what: str) -> None:
+        """A sign of life, to be given at least every few seconds while building (cheap: it may be called per layer)."""
+
+    def loaded(self, loaded: Loaded) -> None:
+        """The model is ready; memory counters of the process are reset after this."""
+
+    def step(self, seen: SeenStep) -> bool:
+        """One step is over. False: stop training now."""
+
+
+class Backend(Protocol):
+    """One training stack."""
+
+    @property
+    def name(self) -> BackendName:
+        """Its name in suites."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices it can use, preferred first."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Importable modules that must be there, in any order."""
+
+    @property
+    def distributions(self) -> tuple[str, ...]:
+        """Distributions whose versions belong to a run."""
+
+    @property
+    def extras(self) -> Mapping[Device, str]:
+        """The extra of this project that brings it, per device."""
+
+    def refuses(self, cell: Cell) -> str | None:
+        """Why this backend cannot do exactly what the cell declares; None if it can. Imports no framework."""
+
+    def prepare(self) -> None:
+        """Import the framework: seconds, in the child only."""
+
+    def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
+        """Build the model, train it, tell the session. Raises what the framework raises; `fault` reads it."""
+
+    def fault(self, error: BaseException) -> str | None:
+        """The outcome that an exception of this framework stands for (`oom_device`, `oom_host`, …); None: unknown."""
+
+
+BACKENDS: Mapping[BackendName, str] = {
+    "hf": "bench.backends.hf:HuggingFace",
+    "mlx": "bench.backends.mlx:Mlx",
+    "fake": "bench.backends.fake:Fake",
+}
+
+
+def load_backend(name: BackendName) -> Backend:
+    """The backend of that name. Raises KeyError for an unknown one."""
+    module, _, attribute = BACKENDS[name].partition(":")
+    backend: Backend = getattr(import_module(module), attribute)()
+    return backend
+
+
+def missing_packages(backend: Backend) -> list[str]:
+    """Those of the backend's packages that this environment lacks, without importing any."""
+    return [package for package in backend.packages if find_spec(package) is None]

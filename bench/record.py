@@ -1,0 +1,237 @@
+"""What we saw: machines, steps, readings, runs, and the events by which a worker tells of them.
+
+In: nothing (no I/O, no framework). Out: frozen values, the names and types of the stored columns, and the JSON form of
+events. `None` always means "not measured"; zero is a measurement.
+
+Schema history (a column is added, never renamed or reused; older files stay readable):
+  1  first schema
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+SCHEMA_VERSION = 1
+
+Outcome = Literal[
+    "ok",
+    "oom_device",
+    "oom_host",
+    "over_limit",
+    "timeout",
+    "crashed",
+    "device_lost",
+    "machine_lost",
+    "invalid",
+    "unsupported",
+    "skipped",
+    "interrupted",
+]
+Tier = Literal["measured", "stand-in", "published", "predicted"]
+StepPhase = Literal["warmup", "measured", "prefill", "decode"]
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+FINAL_OUTCOMES: frozenset[Outcome] = frozenset({"ok", "oom_device", "oom_host", "over_limit", "unsupported", "skipped"})
+"""Outcomes that answer the question; a cell with enough of them is done."""
+FAILED_OUTCOMES: frozenset[Outcome] = frozenset({"crashed", "timeout", "invalid", "device_lost", "machine_lost"})
+"""Outcomes that answer nothing; the cell is tried again, `MAX_FAILURES` times in all."""
+MAX_FAILURES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One accelerator as its driver describes it. `memory_bytes` is the whole board's, or None on unified memory."""
+
+    name: str
+    memory_bytes: int | None
+    uuid: str | None = None
+    driver: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One computer. `machine_id` is a hash of the hardware's own identifier; `memory_bytes` is physical main memory."""
+
+    name: str
+    machine_id: str
+    system: str
+    architecture: str
+    os_version: str
+    chip: str
+    cpu_cores: int
+    memory_bytes: int
+    gpus: tuple[Gpu, ...] = ()
+    devices: tuple[str, ...] = ("cpu",)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One optimizer step, from the synchronised end of the step before to its own.
+
+    `step` counts from 1. `start_s` counts from the start of training. `tokens` are all positions that went forward,
+    `loss_tokens` those that entered the loss; `loss` is their mean. `tokens_digest` is taken over the ids and the mask that
+    the framework was really given. `framework_peak_bytes` is the framework's own peak since training began.
+    """
+
+    step: int
+    phase: StepPhase
+    start_s: float
+    duration_s: float
+    tokens: int
+    loss_tokens: int
+    loss: float | None
+    framework_peak_bytes: int | None = None
+    tokens_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One value of one meter, `t_s` seconds after the start of training. `scope` says what the meter covers."""
+
+    t_s: float
+    meter: str
+    scope: str
+    quantity: str
+    unit: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """Event: the model stands in its final precision, with its adapters, ready to train.
+
+    `load_s` runs from the start of building to here, without imports. `implementation` is what the backend really used.
+    """
+
+    load_s: float
+    parameters: int
+    trainable_parameters: int
+    implementation: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peaks:
+    """What the framework's own counters say of the training phase, in bytes; None where it has no such counter."""
+
+    framework_peak_bytes: int | None = None
+    reserved_peak_bytes: int | None = None
+    cache_peak_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """Event: the worker has imported its framework. `versions` are the packages that it will use."""
+
+    import_s: float
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Event: a sign of life while nothing else is to be told, e.g. while 80 layers are being built."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """Event: the run is complete. `host_peak_bytes` is the process's peak resident memory in training (None: no counter)."""
+
+    peaks: Peaks
+    host_peak_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """Event: the worker ends without a result, and knows why. `reason` is one line; the log holds the rest."""
+
+    outcome: Outcome
+    reason: str
+
+
+Event = Started | Progress | Loaded | Step | Finished | Failed
+_EVENTS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """The event as a JSON object whose key `event` names its kind."""
+    return {"event": type(event).__name__, **asdict(event)}
+
+
+def event_from_json(data: Mapping[str, Any]) -> Event:
+    """The inverse of `event_to_json`. Raises KeyError or TypeError for anything else."""
+    content = dict(data)
+    kind = _EVENTS[content.pop("event")]
+    if kind is Finished:
+        content["peaks"] = Peaks(**content["peaks"])
+    event: Event = kind(**content)
+    return event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One process that ran one cell once: a row of `runs`. `workload` and `implementation` hold the columns of those names.
+
+    `machine` names the partition. Rates count all token positions per median measured step. `*_peak_bytes` cover the
+    training phase. Fields that no meter filled are None.
+    """
+
+    run_id: str
+    started_at: datetime
+    machine: str
+    machine_id: str
+    suite: str
+    cell: str
+    cell_key: str
+    workload_digest: str
+    workload: Mapping[str, Any]
+    backend: str
+    device: str
+    outcome: Outcome
+    implementation: Mapping[str, str] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+    question: str | None = None
+    tier: Tier = "measured"
+    reason: str | None = None
+    tokens_per_s: float | None = None
+    prefill_tokens_per_s: float | None = None
+    loss_tokens_per_s: float | None = None
+    step_s_median: float | None = None
+    framework_peak_bytes: int | None = None
+    reserved_peak_bytes: int | None = None
+    cache_peak_bytes: int | None = None
+    device_peak_bytes: int | None = None
+    host_peak_bytes: int | None = None
+    host_cpu_share: float | None = None
+    swap_growth_bytes: int | None = None
+    capacity_bytes: int | None = None
+    power_w: float | None = None
+    power_scope: str | None = None
+    energy_j: float | None = None
+    idle_power_w: float | None = None
+    j_per_token: float | None = None
+    import_s: float | None = None
+    load_s: float | None = None
+    first_step_s: float | None = None
+    steps: int | None = None
+    trainable_parameters: int | None = None
+    loss_first: float | None = None
+    loss_last: float | None = None
+    tokens_digest: str | None = None
+    predicted_peak_bytes: int | None = None
+    predicted_tokens_per_s: float | None = None
+    parent_cpu_share: float | None = None
+    flags: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    environment_digest: str | None = None
+    source_revision: str | None = None
+    chip: str | None = None
+    accelerator: str | None = None
+    memory_bytes: int | None = None
+    os_version: str | None = None

@@ -1,0 +1,308 @@
+"""What we ask: models, workloads, cells and suites.
+
+In: nothing (no I/O, no framework). Out: frozen values that every other module shares. A `Workload` says *what* has to be
+computed; its digest is the key on which runs of different backends are compared. A `Cell` adds *who* computes it (backend,
+device, implementation). A `Suite` is a question, declared as a product of workload and implementation fields.
+
+The bounds written beside the fields are checked by `bench.suite` when a suite is read; they exist to catch slips of the pen
+(a sequence length of a billion), not to limit what is measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Annotated, Any, Literal, get_args
+
+from annotated_types import Ge, Gt, Le, Lt
+
+Method = Literal["full", "lora", "qlora", "serve"]
+Optimizer = Literal["adamw", "adamw_8bit", "sgd"]
+Dtype = Literal["float32", "bfloat16", "float16"]
+BackendName = Literal["hf", "mlx", "fake"]
+Device = Literal["cpu", "cuda", "metal", "mps"]
+Attention = Literal["eager", "sdpa"]
+OptimizerKernel = Literal["foreach", "fused"]
+QuantizationFormat = Literal["nf4", "nf4-double", "affine"]
+Scalar = str | int | float | bool | None
+
+METHODS: tuple[Method, ...] = get_args(Method)
+ADAPTER_METHODS: tuple[Method, ...] = ("lora", "qlora")
+BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
+DEVICES: tuple[Device, ...] = get_args(Device)
+
+ATTENTION_MODULES = ("q_proj", "k_proj", "v_proj", "o_proj")
+MLP_MODULES = ("gate_proj", "up_proj", "down_proj")
+BLOCK_MODULES = ATTENTION_MODULES + MLP_MODULES
+MODULE_SETS = {"all": BLOCK_MODULES, "attention": ATTENTION_MODULES}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A decoder-only language model: a name for people and an architecture for machines.
+
+    `architecture` is the model's Hugging Face `config.json` as canonical JSON text (sorted keys, no spaces), so that equal
+    architectures compare equal whatever they are called. `parameters` is the exact count with tied weights counted once;
+    None where no closed form is known (the count is then taken from the built model).
+    """
+
+    name: str
+    architecture: str
+    parameters: int | None = None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The architecture as a fresh `config.json` dictionary."""
+        return dict(json.loads(self.architecture))
+
+
+def model_from_config(name: str, config: Mapping[str, Any]) -> Model:
+    """The model of a `config.json` dictionary. Raises KeyError where a key that the count needs is missing."""
+    return Model(name, canonical_json(config), count_parameters(config))
+
+
+def count_parameters(config: Mapping[str, Any]) -> int | None:
+    """Exact parameter count of a Llama, Mistral, Qwen2 or Qwen3 architecture; None for any other `model_type`.
+
+    Embedding and head (once if tied), per block the four attention and three MLP projections and two norms, one final norm;
+    Qwen2 adds biases to q, k, v; Qwen3 adds a norm over the head dimension of q and of k. Source: the module definitions in
+    transformers' `modeling_llama.py`, `modeling_qwen2.py`, `modeling_qwen3.py`; a test builds them and counts.
+    """
+    family = config["model_type"]
+    if family not in ("llama", "mistral", "qwen2", "qwen3"):
+        return None
+    hidden, heads = config["hidden_size"], config["num_attention_heads"]
+    head_dim = config.get("head_dim") or hidden // heads
+    kv_width = (config.get("num_key_value_heads") or heads) * head_dim
+    query_width = heads * head_dim
+    attention = 2 * hidden * query_width + 2 * hidden * kv_width
+    if family == "qwen2" or config.get("attention_bias"):
+        attention += query_width + 2 * kv_width
+    if config.get("attention_bias") and family != "qwen2":
+        attention += hidden
+    if family == "qwen3":
+        attention += 2 * head_dim
+    mlp = 3 * hidden * config["intermediate_size"]
+    if config.get("mlp_bias"):
+        mlp += 2 * config["intermediate_size"] + hidden
+    block = attention + mlp + 2 * hidden
+    embeddings = config["vocab_size"] * hidden * (1 if config.get("tie_word_embeddings") else 2)
+    return int(config["num_hidden_layers"] * block + embeddings + hidden)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What has to be computed. Build it with `workload()`, which resolves defaults and blanks what the method does not use.
+
+    `sequence_length` is the number of token positions that go forward per sequence; of these, `sequence_length - 1` predict a
+    next token that lies in the sequence, and only these enter the loss. `master_dtype` None means that the optimizer updates
+    the weights in `weights_dtype`; `float32` means float32 weights and states with the forward pass in `weights_dtype`
+    (autocast). `optimizer_dtype` is the dtype of the optimizer's state. `quantization_bits` None means that the frozen base
+    is not quantised. `adapter_layers` None means every block, n means the last n. `modules` is "all" (the linear layers of
+    the blocks), "attention", or names joined by commas.
+    """
+
+    model: Model
+    method: Method
+    batch_size: Annotated[int, Ge(1), Le(4096)] = 1
+    sequence_length: Annotated[int, Ge(2), Le(2**20)] = 2048
+    gradient_accumulation: Annotated[int, Ge(1), Le(4096)] = 1
+    gradient_checkpointing: bool = True
+    optimizer: Optimizer = "adamw"
+    learning_rate: Annotated[float, Gt(0), Le(10)] = 1e-4
+    weights_dtype: Dtype = "bfloat16"
+    adapter_dtype: Dtype | None = "float32"
+    optimizer_dtype: Dtype | None = None
+    master_dtype: Literal["float32"] | None = None
+    quantization_bits: Literal[4, 8] | None = None
+    rank: Annotated[int, Ge(1), Le(4096)] | None = 16
+    alpha: Annotated[float, Gt(0), Le(65536)] | None = 32.0
+    dropout: Annotated[float, Ge(0), Lt(1)] | None = 0.0
+    modules: str | None = "all"
+    adapter_layers: Annotated[int, Ge(1), Le(1024)] | None = None
+    prompt_tokens: Annotated[int, Ge(1), Le(2**20)] | None = 512
+    generated_tokens: Annotated[int, Ge(1), Le(2**20)] | None = 128
+    seed: Annotated[int, Ge(0), Lt(2**32)] = 0
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits over every field but the model's name: equal digests mean equal work."""
+        content = asdict(self)
+        content["model"] = self.model.architecture
+        return digest_of(content)
+
+    @property
+    def has_adapters(self) -> bool:
+        return self.method in ADAPTER_METHODS
+
+    @property
+    def module_names(self) -> tuple[str, ...]:
+        """The adapted projections, in the order of a block; empty without adapters."""
+        return expand_modules(self.modules) if self.has_adapters and self.modules else ()
+
+    @property
+    def trainable_dtype(self) -> Dtype:
+        """The dtype in which the optimizer updates parameters."""
+        if self.has_adapters and self.adapter_dtype is not None:
+            return self.adapter_dtype
+        return self.master_dtype or self.weights_dtype
+
+    @property
+    def tokens_per_step(self) -> int:
+        """All token positions of one optimizer step."""
+        return self.batch_size * self.sequence_length * self.gradient_accumulation
+
+    @property
+    def loss_tokens_per_step(self) -> int:
+        """The positions that enter the loss: the last of each sequence has no next token."""
+        return self.batch_size * (self.sequence_length - 1) * self.gradient_accumulation
+
+
+WORKLOAD_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Workload))
+
+
+def workload(**declared: Any) -> Workload:
+    """A workload from declared fields: defaults filled in, fields that the method does not use set to None.
+
+    Two declarations of the same work therefore have the same digest (a full fine-tune has no rank). Raises TypeError for an
+    unknown field and ValueError for an unknown module name.
+    """
+    draft = Workload(**declared)
+    resolved: dict[str, Any] = {}
+    if not draft.has_adapters:
+        resolved |= dict.fromkeys(("adapter_dtype", "rank", "alpha", "dropout", "modules", "adapter_layers"))
+    elif draft.modules is not None:
+        resolved["modules"] = ",".join(expand_modules(draft.modules))
+        resolved["alpha"] = None if draft.alpha is None else float(draft.alpha)
+        resolved["dropout"] = None if draft.dropout is None else float(draft.dropout)
+    if draft.method == "qlora":
+        resolved["quantization_bits"] = draft.quantization_bits or 4
+    elif draft.method != "serve":
+        resolved["quantization_bits"] = None
+    if draft.method == "serve":
+        resolved["optimizer_dtype"] = resolved["master_dtype"] = None
+    else:
+        resolved["prompt_tokens"] = resolved["generated_tokens"] = None
+        resolved["optimizer_dtype"] = draft.optimizer_dtype or draft.trainable_dtype
+    if draft.has_adapters:
+        resolved["master_dtype"] = None
+    return Workload(**{**declared, **resolved})
+
+
+def expand_modules(modules: str) -> tuple[str, ...]:
+    """The projections that `modules` names, in the order of a block. Raises ValueError for a name no block has."""
+    wanted = MODULE_SETS.get(modules) or tuple(name.strip() for name in modules.split(","))
+    unknown = [name for name in wanted if name not in BLOCK_MODULES]
+    if unknown:
+        raise ValueError(f"unknown module {unknown[0]!r}: use all, attention, or names among {', '.join(BLOCK_MODULES)}")
+    return tuple(name for name in BLOCK_MODULES if name in wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implementation:
+    """How a backend is asked to do it. None leaves the choice to the backend, which records what it chose in the run."""
+
+    attention: Attention | None = None
+    optimizer_kernel: OptimizerKernel | None = None
+    quantization_format: QuantizationFormat | None = None
+    compile: bool | None = None
+
+
+IMPLEMENTATION_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Implementation))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One workload on one backend and device. `swept` names what else the suite sweeps, for the id."""
+
+    workload: Workload
+    backend: BackendName
+    device: Device
+    implementation: Implementation = field(default_factory=Implementation)
+    swept: tuple[tuple[str, Scalar], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """`<model>/<method>/<backend>@<device>` and each further swept field as `/name=value`."""
+        head = f"{self.workload.model.name}/{self.workload.method}/{self.backend}@{self.device}"
+        return "".join([head, *(f"/{name}={_text(value)}" for name, value in self.swept)])
+
+    @property
+    def key(self) -> str:
+        """16 hex digits for the work, the backend, the device and the implementation asked for: the identity for resuming."""
+        return digest_of([self.workload.digest, self.backend, self.device, asdict(self.implementation)])
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cell:
+        """The inverse of `to_json`, for the worker's side of the pipe."""
+        work = dict(data["workload"])
+        return cls(
+            workload=Workload(**{**work, "model": Model(**work["model"])}),
+            backend=data["backend"],
+            device=data["device"],
+            implementation=Implementation(**data["implementation"]),
+            swept=tuple((name, value) for name, value in data["swept"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """How a cell is measured: no part of the work, so no part of its digest.
+
+    The first `warmup_steps` optimizer steps are recorded and left out of the medians; `steps` follow. A worker that reports
+    nothing for `event_timeout_s` seconds, or for twenty median steps if that is longer, is taken for hung. `order_seed`
+    shuffles the cells.
+    """
+
+    warmup_steps: Annotated[int, Ge(0), Le(1000)] = 3
+    steps: Annotated[int, Ge(1), Le(100_000)] = 10
+    event_timeout_s: Annotated[float, Ge(1), Le(86_400)] = 60.0
+    order_seed: Annotated[int, Ge(0), Lt(2**32)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Cells that match every entry of `where` are left out, for `reason`. Keys are swept or fixed fields."""
+
+    where: tuple[tuple[str, Scalar], ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A question, as declared in `suites/<name>.toml`, with its models already resolved.
+
+    `sweep` is an ordered product: names of fields (`model`, `method`, `backend`, or any workload or implementation field)
+    with their values. `fixed` gives single values. `models` maps each model name in use to its architecture.
+    """
+
+    name: str
+    question: str
+    sweep: tuple[tuple[str, tuple[Scalar, ...]], ...]
+    fixed: tuple[tuple[str, Scalar], ...] = ()
+    models: tuple[tuple[str, Model], ...] = ()
+    exclude: tuple[Exclusion, ...] = ()
+    measure: Measure = field(default_factory=Measure)
+    repeats: Annotated[int, Ge(1), Le(1000)] = 3
+    budget_minutes: Annotated[float, Gt(0), Le(525_600)] | None = None
+
+
+def canonical_json(value: Any) -> str:
+    """Sorted keys, no spaces: the same text for the same content."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest_of(value: Any) -> str:
+    """The first 16 hex digits of SHA-256 over canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+def _text(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
