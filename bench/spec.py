@@ -39,6 +39,10 @@ BLOCK_MODULES = ATTENTION_MODULES + MLP_MODULES
 MODULE_SETS = {"all": BLOCK_MODULES, "attention": ATTENTION_MODULES}
 
 
+class BadInput(ValueError):
+    """Something that a user gave cannot be used. The message names it, says what is wrong with it, and the remedy."""
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A decoder-only language model: a name for people and an architecture for machines.

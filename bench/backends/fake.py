@@ -1,0 +1,121 @@
+"""A backend without a framework, for fast tests of everything around it.
+
+In: a cell whose model has the `model_type` "fake". Out: steps that take as long, lose as much and fail as the model's
+`config.json` says, so that every ending of a real run can be played through the real processes, pipes and files:
+
+    {"model_type": "fake", "vocab_size": 512, "max_position_embeddings": 4096, "parameters": 1000,
+     "step_s": 0.01, "load_s": 0.0, "peak_bytes": 1000000,
+     "fail": "oom_device", "fail_at_step": 2}
+
+`fail` is an exception's outcome (`oom_device`, `oom_host`, `device_lost`, `unsupported`, `crashed`), or `exit`, `sigkill`,
+`sigsegv` (the process ends so), `hang` (it falls silent), `tokens` (it trains on other tokens than it was given).
+`fail_at_step` 0 fails while loading.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bench.backends.interface import SeenStep, Session
+from bench.data import Batches, TokenDigest, loss_mask
+from bench.record import Loaded, Peaks
+from bench.spec import BackendName, Cell, Device
+
+
+class FakeFault(RuntimeError):
+    """A failure played on demand; the message names the outcome it stands for."""
+
+
+class Fake:
+    """The `fake` backend."""
+
+    name: BackendName = "fake"
+    devices: tuple[Device, ...] = ("cpu",)
+    packages: tuple[str, ...] = ()
+    distributions: tuple[str, ...] = ("numpy",)
+    extras: Mapping[Device, str] = {}
+
+    def refuses(self, cell: Cell) -> str | None:
+        if cell.workload.model.config.get("model_type") != "fake":
+            return "the fake backend only plays models of model_type fake"
+        return None
+
+    def prepare(self) -> None:
+        return None
+
+    def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
+        config = cell.workload.model.config
+        self._load(cell, config, session)
+        began = time.perf_counter()
+        end = began
+        for step in range(1, session.max_steps + 1):
+            _play(config, step)
+            time.sleep(config.get("step_s", 0.001))
+            previous, end = end, time.perf_counter()
+            seen = _seen(cell, batches, config, step)
+            if not session.step(_timed(seen, previous - began, end - previous)):
+                break
+        return Peaks(framework_peak_bytes=config.get("peak_bytes"))
+
+    def fault(self, error: BaseException) -> str | None:
+        return str(error).split(":", maxsplit=1)[0] if isinstance(error, FakeFault) else None
+
+    def _load(self, cell: Cell, config: Mapping[str, Any], session: Session) -> None:
+        session.progress("loading")
+        _play(config, 0)
+        time.sleep(config.get("load_s", 0.0))
+        parameters = config.get("parameters", 1000)
+        trainable = parameters if cell.workload.method == "full" else 10 * (cell.workload.rank or 1)
+        session.loaded(
+            Loaded(
+                load_s=config.get("load_s", 0.0),
+                parameters=parameters,
+                trainable_parameters=trainable,
+                implementation={"attention": "none"},
+            )
+        )
+
+
+def _play(config: Mapping[str, Any], step: int) -> None:
+    """Fail now, if the config says so for this step."""
+    fail = config.get("fail")
+    if fail is None or fail == "tokens" or step != config.get("fail_at_step", 1):
+        return
+    if fail == "exit":
+        os._exit(7)
+    if fail == "sigkill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fail == "sigsegv":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if fail == "hang":
+        time.sleep(3600)
+    raise FakeFault(f"{fail}: played at step {step}")
+
+
+def _seen(cell: Cell, batches: Batches, config: Mapping[str, Any], step: int) -> SeenStep:
+    work = cell.workload
+    digest = TokenDigest()
+    off_by_one = 1 if config.get("fail") == "tokens" and step == config.get("fail_at_step", 1) else 0
+    for micro in range(work.gradient_accumulation):
+        ids = batches.ids((step - 1) * work.gradient_accumulation + micro + off_by_one)
+        digest.add(ids, loss_mask(ids))
+    return SeenStep(
+        step=step,
+        start_s=0.0,
+        duration_s=0.0,
+        tokens=work.tokens_per_step,
+        loss_tokens=work.loss_tokens_per_step,
+        loss=math.log(config.get("vocab_size", 512)) * (1 + math.exp(-step)) / 2,
+        framework_peak_bytes=config.get("peak_bytes"),
+        tokens_digest=digest.hexdigest(),
+    )
+
+
+def _timed(seen: SeenStep, start_s: float, duration_s: float) -> SeenStep:
+    return replace(seen, start_s=start_s, duration_s=duration_s)

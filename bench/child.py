@@ -1,0 +1,182 @@
+"""One worker process, watched.
+
+In: a job, a log file, the descriptors to inherit. Out: the worker's events as they come, and how it ended. The parent sleeps
+in `select` until an event, an interrupt or the deadline: it takes no processor from what it measures. A worker that stays
+silent too long is ended with its whole process group: SIGTERM, ten seconds, SIGKILL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from bench.evidence import Ending, Trace, kernel_oom_kills, log_tail
+from bench.interrupt import Interrupt
+from bench.record import Event, event_from_json
+
+GRACE_S = 10.0
+EXIT_S = 60.0
+SLOWEST_STEPS = 20
+CHUNK_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a worker is told, and where its output goes."""
+
+    cell: Mapping[str, Any]
+    measure: Mapping[str, Any]
+    event_timeout_s: float
+    log: Path
+    inherit: tuple[int, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps({"cell": self.cell, "measure": self.measure})
+
+
+def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> tuple[Trace, Ending]:
+    """Start a worker, pass on its events, and return when its process is gone."""
+    oom_before = kernel_oom_kills()
+    trace = Trace()
+    with _worker(job) as (process, events):
+        stop = _listen(events, trace, job, interrupt, on_event)
+        exit_code = _end(process, interrupt, willing=stop.closed)
+    ending = Ending(
+        exit_code=exit_code,
+        silence_s=stop.silence_s,
+        interrupted=interrupt.requested,
+        kernel_oom_kills=kernel_oom_kills() - oom_before,
+        protocol_error=stop.protocol_error,
+        log_tail=log_tail(job.log),
+    )
+    return trace, ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stop:
+    """Why listening ended: the pipe was closed, the worker was silent or spoke nonsense, or (nothing set) an interrupt came."""
+
+    closed: bool = False
+    silence_s: float | None = None
+    protocol_error: str | None = None
+
+
+@contextmanager
+def _worker(job: Job) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The process in a group of its own, with the reading end of its event pipe."""
+    reading, writing = os.pipe()
+    job.log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with job.log.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bench.worker", str(writing)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(writing, *job.inherit),
+                start_new_session=True,
+            )
+    except OSError:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    try:
+        _hand_over(process.stdin, job)
+        yield process, reading
+    finally:
+        os.close(reading)
+        if process.poll() is None:
+            _signal_group(process, signal.SIGKILL)
+        process.wait()
+
+
+def _hand_over(stdin: IO[bytes] | None, job: Job) -> None:
+    """Write the job; a worker that died before reading it shows soon enough."""
+    if stdin is None:
+        return
+    try:
+        stdin.write(job.to_json().encode())
+        stdin.close()
+    except BrokenPipeError:
+        return
+
+
+def _listen(events: int, trace: Trace, job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> _Stop:
+    """Read events until the pipe ends, an interrupt comes, or the worker is silent for longer than it may be."""
+    pending = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(events, selectors.EVENT_READ)
+        selector.register(interrupt.descriptor, selectors.EVENT_READ)
+        while not interrupt.requested:
+            allowed_s = patience_s(job.event_timeout_s, trace)
+            ready = {key.fd for key, _ in selector.select(allowed_s)}
+            if not ready:
+                return _Stop(silence_s=allowed_s)
+            if events not in ready:
+                continue
+            chunk = os.read(events, CHUNK_BYTES)
+            if not chunk:
+                return _Stop(closed=True)
+            *lines, pending = (pending + chunk).split(b"\n")
+            wrong = next((wrong for line in lines if (wrong := _take(line, trace, on_event))), None)
+            if wrong is not None:
+                return _Stop(protocol_error=wrong)
+    return _Stop()
+
+
+def patience_s(event_timeout_s: float, trace: Trace) -> float:
+    """Seconds of silence to bear: the suite's, or twenty median steps where that is longer."""
+    if not trace.steps:
+        return event_timeout_s
+    return max(event_timeout_s, SLOWEST_STEPS * statistics.median(step.duration_s for step in trace.steps))
+
+
+def _take(line: bytes, trace: Trace, on_event: Callable[[Event], None]) -> str | None:
+    """One line of the pipe: an event, or what is wrong with it."""
+    try:
+        event = event_from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError):
+        return line[:200].decode(errors="replace")
+    trace.take(event)
+    on_event(event)
+    return None
+
+
+def _end(process: subprocess.Popen[bytes], interrupt: Interrupt, willing: bool) -> int:
+    """See the process out: a willing one (its pipe is closed) gets a minute, any other SIGTERM and ten seconds, then SIGKILL."""
+    if not (willing and _gone_within(process, EXIT_S, interrupt)):
+        _signal_group(process, signal.SIGTERM)
+        if not _gone_within(process, GRACE_S, interrupt):
+            _signal_group(process, signal.SIGKILL)
+    return process.wait()
+
+
+def _gone_within(process: subprocess.Popen[bytes], limit_s: float, interrupt: Interrupt) -> bool:
+    """Wait for the process's end; less long when the user insists."""
+    deadline_s = time.monotonic() + limit_s
+    while time.monotonic() < deadline_s and not interrupt.insisted:
+        try:
+            process.wait(0.25)
+        except subprocess.TimeoutExpired:
+            continue
+        return True
+    return process.poll() is not None
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return

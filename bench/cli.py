@@ -1,0 +1,206 @@
+"""The command line: the whole story on one screen.
+
+    doctor   what works here          plan     what a suite would measure
+    run      measure it               report   write it down
+
+In: arguments. Out: an exit code (0 done, 2 usage or bad input, 3 a cell failed, 4 results partly unreadable, 75 another sweep
+holds the machine, 130 interrupted); with `--json` one JSON document on standard output and nothing else. Messages and progress
+go to standard error. Everything heavy is imported inside the command that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from bench.record import Machine
+
+EXIT_BAD_INPUT, EXIT_TAINTED, EXIT_BUSY = 2, 4, 75
+UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+
+
+class Duration(click.ParamType):
+    """A time span such as `90s`, `45m`, `2h`; converts to seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)\s*", str(value))
+        if found is None:
+            self.fail(f"{value!r} is no time span: give a number with a unit, such as 90s, 45m or 2h", param, ctx)
+        return float(found.group(1)) * UNITS_S[found.group(2)]
+
+
+class SuiteName(click.ParamType):
+    """The path of a suite file, or the name of one in suites/."""
+
+    name = "suite"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        names = sorted(path.stem for path in Path("suites").glob("*.toml"))
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def folder_option(name: str, default: str, text: str) -> Any:
+    """An option that takes a folder."""
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option(name, type=kind, default=Path(default), show_default=True, help=text)
+
+
+@contextmanager
+def bad_input() -> Iterator[None]:
+    """Turn what the user can mend into one clear message and its exit code, never a traceback."""
+    from bench.lock import MachineBusy
+    from bench.spec import BadInput
+
+    try:
+        yield
+    except BadInput as error:
+        _fail(str(error), EXIT_BAD_INPUT)
+    except MachineBusy as error:
+        _fail(str(error), EXIT_BUSY)
+    except OSError as error:
+        _fail(f"{error.filename or 'file system'}: {error.strerror or error}", EXIT_TAINTED)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(message, err=True)
+    sys.exit(code)
+
+
+results_option = folder_option("--results", "results", "Folder of the Parquet files.")
+only_option = click.option("--only", metavar="GLOB", help="Only cells whose id matches, e.g. 'llama-3.1-8b/*'.")
+repeats_option = click.option("--repeats", type=click.IntRange(1, 1000), help="Runs wanted per cell, instead of the suite's.")
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, nothing else.")
+machine_option = click.option("--machine-name", metavar="NAME", help="Call this machine so, whatever its hardware matches.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="wingspan")
+def cli() -> None:
+    """Put machines on trial: which language models can each fine-tune, how fast, in how much memory?"""
+
+
+@cli.command()
+@json_option
+@machine_option
+def doctor(as_json: bool, machine_name: str | None) -> None:
+    """What this machine is; which backends and meters work here, which don't, why, and the remedy."""
+    from bench import doctor as diagnosis
+
+    with bad_input():
+        machine = _machine(machine_name)
+    found = diagnosis.diagnose(machine)
+    click.echo(json.dumps(found.to_json(), indent=2) if as_json else diagnosis.describe(found))
+
+
+@cli.command()
+@click.argument("suite", type=SuiteName())
+@results_option
+@only_option
+@repeats_option
+@click.option("--machine", "profile", metavar="NAME", help="Plan for a machine of the catalogue instead of this one.")
+@json_option
+def plan(suite: str, results: Path, only: str | None, repeats: int | None, profile: str | None, as_json: bool) -> None:
+    """Every cell of SUITE: what would be measured here, what is done, what is skipped and why."""
+    from bench import plan as planning
+    from bench import store
+    from bench.suite import read_suite
+
+    with bad_input():
+        declared, machine = read_suite(suite), _machine(profile=profile)
+        tallies = store.tallies(results, machine.machine_id, declared.name)
+        holes = planning.refusal if profile else planning.hole
+        planned = planning.plan(declared, machine, tallies, only=only, repeats=repeats, capabilities=holes)
+    click.echo(json.dumps(planned.to_json(), indent=2) if as_json else planning.describe(planned))
+
+
+@cli.command()
+@click.argument("suite", type=SuiteName())
+@results_option
+@only_option
+@repeats_option
+@click.option("--budget", "budget_s", type=Duration(), metavar="TIME", help="Start no run after this long, e.g. 2h.")
+@click.option("--no-resume", is_flag=True, help="Measure every cell anew, whatever is stored already.")
+@machine_option
+@json_option
+def run(
+    suite: str,
+    results: Path,
+    only: str | None,
+    repeats: int | None,
+    budget_s: float | None,
+    no_resume: bool,
+    machine_name: str | None,
+    as_json: bool,
+) -> None:
+    """Measure SUITE here; the same command again goes on where it stopped."""
+    from bench.progress import observer
+    from bench.run import Options, sweep
+    from bench.suite import read_suite
+
+    with bad_input():
+        declared, machine = read_suite(suite), _machine(machine_name)
+        if budget_s is None and declared.budget_minutes is not None:
+            budget_s = declared.budget_minutes * 60
+        options = Options(results=results, only=only, repeats=repeats, budget_s=budget_s, resume=not no_resume)
+        with observer() as watching:
+            summary = sweep(declared, machine, options, watching)
+    if as_json:
+        click.echo(json.dumps(summary.to_json(), indent=2))
+    click.echo(summary.describe(results), err=True)
+    sys.exit(summary.exit_code)
+
+
+@cli.command()
+@results_option
+@folder_option("--out", "reports", "Folder for the HTML page, its Markdown twin and the figures.")
+@json_option
+def report(results: Path, out: Path, as_json: bool) -> None:
+    """Write down what was measured: HTML, Markdown and figures."""
+    from bench.report.page import write
+
+    with bad_input():
+        written = write(results, out)
+    damaged = [str(each) for each in written.damaged]
+    paths = [str(path) for path in written.paths]
+    for line in damaged:
+        click.echo(line, err=True)
+    click.echo(json.dumps({"written": paths, "damaged": damaged}, indent=2) if as_json else "\n".join(paths))
+    sys.exit(EXIT_TAINTED if damaged else 0)
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script: eval "$(wingspan completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(kind(cli, {}, "wingspan", "_WINGSPAN_COMPLETE").source())
+
+
+def _machine(name: str | None = None, profile: str | None = None) -> Machine:
+    """This machine, under a name given or found; or a machine of the catalogue."""
+    from bench import machine
+
+    return machine.catalogue_machine(profile) if profile else machine.this_machine(name)
+
+
+def main() -> None:
+    """The console script."""
+    cli(prog_name="wingspan")

@@ -1,0 +1,147 @@
+"""What works on this machine, found by trying.
+
+In: this machine and this environment. Out: the machine, and for every backend and meter whether it works here, why not, and
+the remedy. A backend whose packages and device are there proves itself: a child process trains one step of a tiny 4-bit model
+with it, through the very code that measures.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.backends.interface import BACKENDS, Backend, load_backend
+from bench.catalog import catalogue
+from bench.child import Job, watch
+from bench.evidence import judge
+from bench.interrupt import Interrupt, catch_interrupts
+from bench.meters.interface import METERS, load_meter
+from bench.plan import hole
+from bench.record import Event, Machine
+from bench.spec import Cell, Device, Measure, workload
+
+PROBE_MODEL = "tiny-llama-xs"
+PROBE_TIMEOUT_S = 180.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendCheck:
+    """One backend on one device."""
+
+    name: str
+    device: str
+    available: bool
+    reason: str | None = None
+    remedy: str | None = None
+    versions: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterCheck:
+    """One meter."""
+
+    name: str
+    scope: str
+    available: bool
+    reason: str | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything `doctor` says."""
+
+    machine: Machine
+    backends: tuple[BackendCheck, ...]
+    meters: tuple[MeterCheck, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def diagnose(machine: Machine) -> Diagnosis:
+    """Try everything: half a minute where real frameworks are installed."""
+    with catch_interrupts() as interrupt:
+        backends = tuple(_check(load_backend(name), device, machine, interrupt) for name, device in _pairs(machine))
+    return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS))
+
+
+def _pairs(machine: Machine) -> Iterator[tuple[Any, Device]]:
+    """Every backend with each of its devices that this machine has; with its first device where the machine has none."""
+    for name in BACKENDS:
+        if name == "fake":
+            continue
+        backend = load_backend(name)
+        here = [device for device in backend.devices if device in machine.devices]
+        for device in here or backend.devices[:1]:
+            yield name, device
+
+
+def _check(backend: Backend, device: Device, machine: Machine, interrupt: Interrupt) -> BackendCheck:
+    cell = _probe_cell(backend, device)
+    missing = hole(cell, machine)
+    if missing is not None:
+        return BackendCheck(
+            name=backend.name, device=device, available=False, reason=missing.reason, remedy=missing.remedy or "none"
+        )
+    return _try(cell, interrupt)
+
+
+def _probe_cell(backend: Backend, device: Device) -> Cell:
+    """One step of 4-bit training on the smallest model of the catalogue."""
+    declared = workload(model=catalogue().models[PROBE_MODEL], method="qlora", sequence_length=16, rank=4)
+    return Cell(declared, backend.name, device)
+
+
+def _try(cell: Cell, interrupt: Interrupt) -> BackendCheck:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        measure = asdict(Measure(warmup_steps=0, steps=1))
+        job = Job(cell=cell.to_json(), measure=measure, event_timeout_s=PROBE_TIMEOUT_S, log=log)
+        trace, ending = watch(job, interrupt, _ignore)
+    outcome, reason = judge(trace, ending)
+    versions = dict(trace.started.versions) if trace.started else None
+    if outcome == "ok":
+        return BackendCheck(name=cell.backend, device=cell.device, available=True, versions=versions)
+    remedy = "reinstall the extra in a fresh environment; the reason is the framework's own"
+    return BackendCheck(
+        name=cell.backend, device=cell.device, available=False, reason=f"{outcome}: {reason}", remedy=remedy, versions=versions
+    )
+
+
+def _ignore(event: Event) -> None:
+    return None
+
+
+def _check_meter(name: str) -> MeterCheck:
+    meter = load_meter(name)
+    found = meter.availability()
+    return MeterCheck(name=name, scope=meter.scope, available=found.available, reason=found.reason, remedy=found.remedy)
+
+
+def describe(found: Diagnosis) -> str:
+    """The diagnosis for a reader."""
+    machine = found.machine
+    gpus = ", ".join(f"{gpu.name} ({_gb(gpu.memory_bytes)})" for gpu in machine.gpus) or "none"
+    lines = [
+        f"machine   {machine.name} (id {machine.machine_id})",
+        f"chip      {machine.chip}, {machine.cpu_cores} cores, {_gb(machine.memory_bytes)} memory",
+        f"gpu       {gpus}",
+        f"system    {machine.os_version}; devices: {', '.join(machine.devices)}",
+    ]
+    lines += [_line(f"{each.name}@{each.device}", each) for each in found.backends]
+    lines += [_line(f"{each.name} ({each.scope})", each) for each in found.meters]
+    return "\n".join(lines)
+
+
+def _line(title: str, check: BackendCheck | MeterCheck) -> str:
+    if check.available:
+        return f"works     {title}"
+    return f"MISSING   {title}: {check.reason}; remedy: {check.remedy}"
+
+
+def _gb(value: int | None) -> str:
+    return "memory not given" if value is None else f"{value / 1e9:.1f} GB"

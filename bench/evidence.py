@@ -1,0 +1,119 @@
+"""How a run ended, judged by evidence.
+
+In: the events that a worker sent, the way its process ended, the kernel's counter of processes it killed for memory, the last
+lines of its log. Out: an outcome and a reason of one line. What the worker itself reports (the framework's exception, with its
+byte counts) comes first; what the system saw comes second; silence is the last resort.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step
+
+OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
+
+
+@dataclass
+class Trace:
+    """What a worker told, in order; `last` describes its last sign of life."""
+
+    started: Started | None = None
+    loaded: Loaded | None = None
+    steps: list[Step] = field(default_factory=list)
+    finished: Finished | None = None
+    failed: Failed | None = None
+    last: str = "start of the process"
+
+    def take(self, event: Event) -> None:
+        """Add one event."""
+        match event:
+            case Started():
+                self.started, self.last = event, "import of the framework"
+            case Loaded():
+                self.loaded, self.last = event, "loading"
+            case Step():
+                self.steps.append(event)
+                self.last = f"step {event.step}"
+            case Progress():
+                self.last = event.what
+            case Finished():
+                self.finished, self.last = event, "the last step"
+            case Failed():
+                self.failed, self.last = event, "its failure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How the worker's process ended. `exit_code` is negative for a signal; `silence_s` is set where the harness killed it."""
+
+    exit_code: int
+    silence_s: float | None = None
+    interrupted: bool = False
+    kernel_oom_kills: int = 0
+    protocol_error: str | None = None
+    log_tail: str = ""
+
+
+def judge(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
+    """The outcome, and for everything but `ok` the reason."""
+    if trace.failed is not None:
+        return trace.failed.outcome, trace.failed.reason
+    if trace.finished is not None:
+        return "ok", None
+    if ending.interrupted:
+        return "interrupted", f"stopped on request after {trace.last}"
+    if ending.protocol_error is not None:
+        return "crashed", f"the worker sent something that is no event: {ending.protocol_error}"
+    if ending.silence_s is not None:
+        return "timeout", f"no sign of life for {ending.silence_s:.0f} s after {trace.last}"
+    return _judge_exit(trace, ending)
+
+
+def _judge_exit(trace: Trace, ending: Ending) -> tuple[Outcome, str]:
+    """A process that ended without a word: by a signal, or by an exit of its own."""
+    where = f"after {trace.last}"
+    if ending.exit_code == -signal.SIGKILL and ending.kernel_oom_kills > 0:
+        return "oom_host", f"the kernel killed the process for memory {where} (oom_kill counter +{ending.kernel_oom_kills})"
+    cause = _signal_name(-ending.exit_code) if ending.exit_code < 0 else f"exit code {ending.exit_code}"
+    said = f"; the log ends: {ending.log_tail}" if ending.log_tail else ""
+    return "crashed", f"the process ended by {cause} {where}{said}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def kernel_oom_kills(counters: tuple[Path, ...] = OOM_COUNTERS) -> int:
+    """How many processes the kernel has killed for memory so far: the highest of the system's and the control group's counter.
+
+    Sources: `oom_kill` in /proc/vmstat (since Linux 4.13) and in cgroup v2's memory.events. 0 where there is neither.
+    """
+    return max((_counter(path) for path in counters), default=0)
+
+
+def _counter(path: Path) -> int:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    values = [int(line.split()[1]) for line in lines if line.startswith("oom_kill ")]
+    return values[0] if values else 0
+
+
+def log_tail(path: Path, characters: int = 300) -> str:
+    """The log's last non-empty line, shortened; empty where there is no log."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(0, 2)
+            stream.seek(max(0, stream.tell() - 4096))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][-characters:] if lines else ""

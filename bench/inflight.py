@@ -1,0 +1,71 @@
+"""Runs that have begun and not yet ended, so that none of them can vanish.
+
+In: a run's skeleton, before its worker starts. Out: after a crash of the harness or of the machine, the skeletons of the runs
+that were under way, for the next sweep to enter as `interrupted` or `machine_lost`. A marker is a small JSON file in
+`results/.inflight/`, removed once the run's row is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.atomic import write_durably
+
+FOLDER = ".inflight"
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """One run under way: which, since when, of which machine, in which life of its operating system."""
+
+    run_id: str
+    started_at: str
+    machine_id: str
+    suite: str
+    boot: str
+    cell: dict[str, Any]
+
+    def path(self, results: Path) -> Path:
+        return results / FOLDER / f"{self.run_id}.json"
+
+
+def boot_id() -> str:
+    """What tells one boot of this system from the next; without /proc, the time of boot in whole minutes."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        import psutil
+
+        return str(round(psutil.boot_time() / 60))
+
+
+def begin(results: Path, marker: Marker) -> None:
+    """Note that the run is under way; on disk when this returns."""
+    path = marker.path(results)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_durably(path, json.dumps(asdict(marker)).encode())
+
+
+def end(results: Path, run_id: str) -> None:
+    """The run's row is stored: forget the marker."""
+    (results / FOLDER / f"{run_id}.json").unlink(missing_ok=True)
+
+
+def left_behind(results: Path, machine_id: str) -> Iterator[Marker]:
+    """Markers of this machine, oldest first. To be asked only while holding the machine: nobody else's run is under way then.
+
+    An unreadable marker (a disk full at its writing) names no run and is removed.
+    """
+    for path in sorted((results / FOLDER).glob("*.json")):
+        try:
+            marker = Marker(**json.loads(path.read_text()))
+        except (ValueError, TypeError):
+            path.unlink(missing_ok=True)
+            continue
+        if marker.machine_id == machine_id:
+            yield marker
