@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.atomic import write_durably
+from bench.atomic import publish, staged, sweep
 
 FOLDER = ".inflight"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -47,8 +47,8 @@ def boot_id() -> str:
 def begin(results: Path, marker: Marker) -> None:
     """Note that the run is under way; on disk when this returns."""
     path = marker.path(results)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(path, json.dumps(asdict(marker)).encode())
+    with staged(path, json.dumps(asdict(marker)).encode()) as temporary:
+        publish(temporary, path)
 
 
 def end(results: Path, run_id: str) -> None:
@@ -59,8 +59,9 @@ def end(results: Path, run_id: str) -> None:
 def left_behind(results: Path, machine_id: str) -> Iterator[Marker]:
     """Markers of this machine, oldest first. To be asked only while holding the machine: nobody else's run is under way then.
 
-    An unreadable marker (a disk full at its writing) names no run and is removed.
+    An unreadable marker names no run and is removed, and so are the temporary files of killed writers.
     """
+    sweep(results / FOLDER)
     for path in sorted((results / FOLDER).glob("*.json")):
         try:
             marker = Marker(**json.loads(path.read_text()))

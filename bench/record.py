@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, get_args
 
+from bench.spec import WORKLOAD_FIELDS, Workload
+
 SCHEMA_VERSION = 1
 
 Outcome = Literal[
@@ -172,6 +174,17 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
         content["peaks"] = Peaks(**content["peaks"])
     event: Event = kind(**content)
     return event
+
+
+WORKLOAD_COLUMNS: tuple[str, ...] = ("model", "architecture", "parameters", *WORKLOAD_FIELDS[1:])
+"""The columns of `runs` that declare the work."""
+
+
+def workload_columns(workload: Workload) -> dict[str, Any]:
+    """A workload as columns of `runs`: every field by its name, and the model as its name, architecture and parameter count."""
+    model = workload.model
+    columns = {"model": model.name, "architecture": model.architecture, "parameters": model.parameters}
+    return columns | {name: getattr(workload, name) for name in WORKLOAD_FIELDS[1:]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

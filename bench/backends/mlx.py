@@ -1,0 +1,214 @@
+"""The `mlx` backend: mlx-lm's own trainer on Apple silicon, and as a control arm on the CPU and on CUDA.
+
+In: a cell, its token batches and a session. Out: steps and peaks. Here are the door, what is refused and how the framework's
+faults are read; `mlx_build` makes the model and `mlx_train` trains it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bench.backends import mlx_build, mlx_train
+from bench.backends.interface import Session
+from bench.data import Batches
+from bench.record import Loaded, Outcome, Peaks
+from bench.spec import BackendName, Cell, Device
+
+ALIASES = {"mistral": "llama"}
+"""Model types that mlx-lm builds with another's code, of those this project counts: from `mlx_lm.utils.MODEL_REMAPPING`."""
+
+CUDA_DISTRIBUTIONS = ("mlx-cuda-12", "mlx-cuda-13", "mlx-cuda")
+"""What the extras of `mlx` install for CUDA, and the plain name under which it was first published."""
+
+FAULTS: tuple[tuple[str, Outcome], ...] = (
+    (r"Insufficient Memory|kIOGPUCommandBufferCallbackErrorOutOfMemory", "oom_device"),
+    (r"\[metal::malloc\] Attempting to allocate \d+ bytes", "oom_device"),
+    (r"\[malloc_async\] Unable to allocate", "oom_device"),
+    (r"cuda\w+.* failed: out of memory", "oom_device"),
+    (r"\[metal::malloc\] Resource limit", "crashed"),
+    (r"kIOGPUCommandBufferCallbackError(SubmissionsIgnored|InnocentVictim|AccessRevoked|DeviceRemoved)", "device_lost"),
+    (r"\[METAL\] Command buffer execution failed", "crashed"),
+)
+"""What MLX says, and what it means, the first match counting. Sources: mlx/backend/metal/{allocator,eval}.cpp and
+mlx/backend/cuda/{allocator,utils}.cpp, and messages reported by users. A resource limit counts buffers, not bytes; a timeout,
+a hang or a page fault of a command buffer is a failure to be tried again, while the four names of the sixth line say that
+the device, or the process's access to it, is gone."""
+
+HOST_OR_DEVICE = r"\[malloc(_or_wait)?\] Unable to allocate"
+"""Said by the allocator of the CPU and, word for word, by that of Metal when the driver hands out no buffer."""
+
+
+class Mlx:
+    """The `mlx` backend."""
+
+    name: BackendName = "mlx"
+    devices: tuple[Device, ...] = ("metal", "cpu", "cuda")
+    packages: tuple[str, ...] = ("mlx", "mlx_lm")
+    distributions: tuple[str, ...] = ("mlx", "mlx-lm", "mlx-metal", "mlx-cpu", *CUDA_DISTRIBUTIONS, "transformers", "numpy")
+    extras: Mapping[Device, str] = {"metal": "mac", "cpu": "cpu", "cuda": "mlx-cuda"}
+
+    def __init__(self) -> None:
+        self._device: Device = "cpu"
+
+    def refuses(self, cell: Cell) -> str | None:
+        reasons = (check(cell) for check in CHECKS)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def prepare(self) -> None:
+        for module in ("mlx.core", "mlx.nn", "mlx.optimizers", "mlx_lm.tuner.trainer"):
+            import_module(module)
+
+    def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
+        import mlx.core as mx
+
+        self._device = cell.device
+        mx.set_default_device(mx.cpu if cell.device == "cpu" else mx.gpu)
+        began_s = time.perf_counter()
+        model = mlx_build.build(cell, session)
+        mlx_build.attach_adapters(model, cell.workload)
+        load_s = time.perf_counter() - began_s
+        session.loaded(
+            Loaded(
+                load_s=load_s,
+                parameters=mlx_build.count_parameters(model),
+                trainable_parameters=mlx_build.count_trainable(model),
+                implementation=describe(model, cell),
+            )
+        )
+        return mlx_train.train(model, cell, batches, session)
+
+    def fault(self, error: BaseException) -> str | None:
+        text = str(error)
+        if isinstance(error, mlx_build.UnsupportedError):
+            return "unsupported"
+        if isinstance(error, MemoryError):
+            return "oom_host"
+        if re.search(HOST_OR_DEVICE, text):
+            return "oom_host" if self._device == "cpu" else "oom_device"
+        return next((outcome for pattern, outcome in FAULTS if re.search(pattern, text)), None)
+
+
+def describe(model: Any, cell: Cell) -> dict[str, str]:
+    """How this backend does the cell, read off the built model where it shows there."""
+    workload = cell.workload
+    bits = workload.quantization_bits
+    checkpointing = f"mlx_lm grad_checkpoint of every {type(model.layers[0]).__name__}"
+    return {
+        "attention": _attention(model),
+        "loss": "mlx_lm default_loss over full logits",
+        "optimizer": "mlx.SGD, keeping an unused momentum" if workload.optimizer == "sgd" else "mlx.AdamW, bias-corrected",
+        "quantization_format": "none" if bits is None else f"affine, groups of {mlx_build.GROUP_SIZE}",
+        "unquantised": "all" if bits is None else mlx_build.unquantised_modules(model),
+        "checkpointing": checkpointing if workload.gradient_checkpointing else "none",
+        "compile": mlx_train.compile_choice(cell.implementation.compile),
+        "buffer_cache": "emptied after every micro-batch",
+    }
+
+
+def _attention(model: Any) -> str:
+    """mlx-lm's models share one attention function; a model that does not import it computes its own."""
+    module = type(model).__module__
+    shared = hasattr(sys.modules[module], "scaled_dot_product_attention")
+    return "mx.fast.scaled_dot_product_attention" if shared else f"as in {module}"
+
+
+def _refuses_method(cell: Cell) -> str | None:
+    return "mlx does not serve yet" if cell.workload.method == "serve" else None
+
+
+def _refuses_optimizer(cell: Cell) -> str | None:
+    workload = cell.workload
+    if workload.optimizer == "adamw_8bit":
+        return "MLX has no 8-bit AdamW"
+    if workload.master_dtype is not None:
+        return "MLX has no autocast: weights are updated in the dtype of the forward pass, not in float32 masters"
+    if workload.optimizer_dtype not in (None, workload.trainable_dtype):
+        return f"MLX keeps optimizer state in the parameters' {workload.trainable_dtype}, not in {workload.optimizer_dtype}"
+    return None
+
+
+def _refuses_implementation(cell: Cell) -> str | None:
+    asked = cell.implementation
+    if asked.attention == "eager":
+        return "mlx-lm always attends through mx.fast.scaled_dot_product_attention"
+    if asked.optimizer_kernel is not None:
+        return f"MLX has no {asked.optimizer_kernel} optimizer kernel"
+    if asked.quantization_format not in (None, "affine") and cell.workload.quantization_bits is not None:
+        return f"MLX quantises in affine groups, not in {asked.quantization_format}"
+    return None
+
+
+def _refuses_checkpointing(cell: Cell) -> str | None:
+    """Seen on MLX 0.32.4: what `mx.checkpoint` computes again draws new random numbers."""
+    if cell.workload.gradient_checkpointing and cell.workload.dropout:
+        return "mlx-lm's gradient checkpointing draws another dropout mask for the backward pass than the forward pass had"
+    return None
+
+
+def _refuses_quantization(cell: Cell) -> str | None:
+    """Quantised rows must divide into groups; `mx.quantize` raises otherwise."""
+    if cell.workload.quantization_bits is None:
+        return None
+    config = cell.workload.model.config
+    hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
+    head_dim = config.get("head_dim") or (hidden // heads if hidden and heads else None)
+    widths = {
+        "hidden_size": hidden,
+        "intermediate_size": config.get("intermediate_size"),
+        "attention width": heads * head_dim if heads and head_dim else None,
+    }
+    size = mlx_build.GROUP_SIZE
+    uneven = [f"{name} {width}" for name, width in widths.items() if width is not None and width % size]
+    return f"MLX quantises in groups of {size}, which do not divide {', '.join(uneven)}" if uneven else None
+
+
+def _refuses_adapters(cell: Cell) -> str | None:
+    wanted, there = cell.workload.adapter_layers, cell.workload.model.config.get("num_hidden_layers")
+    if wanted is not None and there is not None and wanted > there:
+        return f"{wanted} blocks are to be adapted, the model has {there}"
+    return None
+
+
+def _refuses_architecture(cell: Cell) -> str | None:
+    """Looks for the file of `mlx_lm.models.<model_type>`; finding the module itself would import MLX."""
+    package = find_spec("mlx_lm")
+    folders = (package.submodule_search_locations if package is not None else None) or []
+    model_type = cell.workload.model.config.get("model_type", "")
+    file = f"{ALIASES.get(model_type, model_type)}.py"
+    if folders and not any((Path(folder) / "models" / file).is_file() for folder in folders):
+        return f"mlx-lm has no model type {model_type!r}"
+    return None
+
+
+def _refuses_device(cell: Cell) -> str | None:
+    if cell.device != "cuda" or find_spec("mlx") is None or any(_is_installed(name) for name in CUDA_DISTRIBUTIONS):
+        return None
+    return "this MLX was installed without CUDA: pip install 'mlx[cuda13]'"
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+CHECKS: tuple[Callable[[Cell], str | None], ...] = (
+    _refuses_method,
+    _refuses_optimizer,
+    _refuses_implementation,
+    _refuses_checkpointing,
+    _refuses_quantization,
+    _refuses_adapters,
+    _refuses_architecture,
+    _refuses_device,
+)

@@ -1,0 +1,175 @@
+"""The catalogue: models and machines that are known by name.
+
+In: `suites/catalog/models.toml` and `machines.toml`, or a path to a `config.json`. Out: `Model` and `MachineProfile` values. A
+row of those files adds a model or a machine; nothing here has to change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar
+
+from annotated_types import Ge, MinLen
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from bench.architecture import model_of
+from bench.spec import BadInput, Model
+from bench.strict import BadFile, Problem, meant, printable, problems_of, read_json, read_toml, shown
+
+CATALOG = Path(__file__).resolve().parents[1] / "suites" / "catalog"
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+
+Name = Annotated[str, MinLen(1)]
+Rows = TypeVar("Rows", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The models by name, in the order of the file; by alias, the name; by name, where the figures come from and the hub id."""
+
+    models: Mapping[str, Model]
+    aliases: Mapping[str, str]
+    sources: Mapping[str, str]
+    hubs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProfile:
+    """A kind of machine. Where `gpu` is given, `memory_bytes` is the board's, else the main memory beside `chip`.
+
+    `capacity_bytes` is what one process can have of it for training; `source` says where both figures come from.
+    """
+
+    name: str
+    title: str
+    chip: str | None = None
+    gpu: str | None = None
+    memory_bytes: int
+    capacity_bytes: int
+    source: str
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _ModelRow(_Strict):
+    name: Name
+    alias: Name | None = None
+    hub: Name | None = None
+    parameters: Annotated[int, Ge(1)]
+    source: Name
+    config: dict[str, Any]
+
+
+class _MachineRow(_Strict):
+    name: Name
+    title: Name
+    chip: Name | None = None
+    gpu: Name | None = None
+    memory_bytes: Annotated[int, Ge(1)]
+    capacity_bytes: Annotated[int, Ge(1)]
+    source: Name
+
+
+class _Models(_Strict):
+    model: list[_ModelRow]
+
+
+class _Machines(_Strict):
+    machine: list[_MachineRow]
+
+
+@cache
+def catalogue(folder: Path = CATALOG) -> Catalogue:
+    """The models of `models.toml`. Raises BadFile with every fault of the file."""
+    path = folder / "models.toml"
+    rows = _read(path, _Models).model
+    _refuse_twice(path, "model", [name for row in rows for name in (row.name, row.alias) if name])
+    models = {row.name: model_of(row.name, row.config, f"{path}: {row.name}.config") for row in rows}
+    _refuse_wrong_counts(path, rows, models)
+    return Catalogue(
+        models=MappingProxyType(models),
+        aliases=MappingProxyType({row.alias: row.name for row in rows if row.alias}),
+        sources=MappingProxyType({row.name: row.source for row in rows}),
+        hubs=MappingProxyType({row.name: row.hub for row in rows if row.hub}),
+    )
+
+
+@cache
+def machine_profiles(folder: Path = CATALOG) -> tuple[MachineProfile, ...]:
+    """The machines of `machines.toml`, in its order. Raises BadFile with every fault of the file."""
+    path = folder / "machines.toml"
+    rows = _read(path, _Machines).machine
+    _refuse_twice(path, "machine", [row.name for row in rows])
+    return tuple(MachineProfile(**row.model_dump()) for row in rows)
+
+
+def resolve_model(text: str, folder: Path) -> Model:
+    """The model that a catalogue name, a size alias or a path means; a path is taken from `folder` unless absolute.
+
+    A path leads to a `config.json`, whatever its name, or to the folder that holds one. Raises BadInput for a name that
+    nothing has, and BadFile for a path whose file is missing or faulty.
+    """
+    known = catalogue()
+    name = known.aliases.get(text, text)
+    if name in known.models:
+        return known.models[name]
+    if "/" in text or text.endswith(".json"):
+        return _model_at(folder / text)
+    advice = meant(text, [*known.aliases, *known.models])
+    advice += "" if advice.endswith("?") else ", or the path of a config.json"
+    raise BadInput(f"unknown model {shown(text)}; {advice}")
+
+
+def _model_at(path: Path) -> Model:
+    """The model of a configuration file, named after the file, or after its folder where the file is a `config.json`."""
+    try:
+        file = path / "config.json" if path.is_dir() else path
+        stem = file.resolve().parent.name if file.name == "config.json" else file.stem
+    except (OSError, ValueError, RuntimeError) as error:  # a name too long, a NUL byte, a loop of links
+        raise BadFile([Problem(printable(str(path)), "", f"cannot be read: {printable(str(error))}")]) from None
+    name, shown_file = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "model", printable(str(file))
+    model = model_of(name, read_json(file), shown_file)
+    namesake = catalogue().models.get(name)
+    if namesake is not None and namesake.architecture != model.architecture:
+        message = f"the catalogue has another architecture of the name {name}; rename the folder or the file"
+        raise BadFile([Problem(shown_file, "", message)])
+    return model
+
+
+def _read(path: Path, kind: type[Rows]) -> Rows:
+    try:
+        return kind.model_validate(read_toml(path))
+    except ValidationError as error:
+        raise BadFile(problems_of(error, printable(str(path)), _remedy)) from None
+
+
+def _remedy(details: ErrorDetails) -> str:
+    return "the rows above show the keys" if details["type"] == "extra_forbidden" else ""
+
+
+def _refuse_twice(path: Path, table: str, names: list[str]) -> None:
+    """Names stand once and can be part of a cell's id and of a folder's name."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    unfit = [name for name in names if not re.fullmatch(NAME, name)]
+    problems = [Problem(str(path), table, f"{shown(name)} stands twice") for name in twice]
+    problems += [Problem(str(path), table, f"{shown(name)}: use letters, digits, '.', '_' and '-' only") for name in unfit]
+    if problems:
+        raise BadFile(problems)
+
+
+def _refuse_wrong_counts(path: Path, rows: list[_ModelRow], models: Mapping[str, Model]) -> None:
+    wrong = [
+        Problem(str(path), f"{row.name}.parameters", f"{row.parameters:,} is wrong: the configuration makes {counted:,}")
+        for row in rows
+        if (counted := models[row.name].parameters) is not None and counted != row.parameters
+    ]
+    if wrong:
+        raise BadFile(wrong)

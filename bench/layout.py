@@ -1,0 +1,68 @@
+"""Where things lie in a results folder.
+
+In: a results folder, and the names of tables, machines and runs. Out: paths, and names from paths. The layout is
+`{runs,steps,readings}/machine=<name>/<run_id>.parquet`, which DuckDB, pandas and pyarrow know as hive partitioning;
+`quarantine/` takes the files that cannot be believed.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from pathlib import Path
+from typing import Literal, get_args
+from urllib.parse import quote, unquote
+
+TableName = Literal["runs", "steps", "readings"]
+TABLES: tuple[TableName, ...] = get_args(TableName)
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NO_TEXT = re.compile(r"[\W\d_]*(\(bc\))?|\W*(epoch|infinity)\W*|__hive_default_partition__")
+"""Lower-case names that DuckDB or pyarrow take for a number, a date or null where a partition bears them."""
+
+
+def run_path(results: Path, table: TableName, machine: str, run_id: str) -> Path:
+    """Where a run's rows of that table lie. Raises ValueError for a machine or run that no path can name."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError(f"run id {run_id!r} cannot be a file's name: use letters, digits, '.', '_' and '-'")
+    return results / table / f"machine={_quoted(machine)}" / f"{run_id}.parquet"
+
+
+def machine_of(path: Path) -> str:
+    """The machine that a file's folder names: the inverse of `run_path`."""
+    return unquote(path.parent.name.partition("=")[2])
+
+
+def folders(results: Path) -> list[Path]:
+    """Every machine's folder of every table, sorted within the table."""
+    return [folder for table in TABLES for folder in sorted((results / table).glob("machine=*"))]
+
+
+def files(results: Path, table: TableName) -> list[Path]:
+    """A table's files, sorted. Hidden ones (temporary files, what macOS strews about) are none of ours."""
+    return sorted(path for path in (results / table).glob("machine=*/*.parquet") if not path.name.startswith("."))
+
+
+def owned_files(results: Path, table: TableName) -> list[Path]:
+    """Those of a table's files whose run has one in `runs`; the others were left by a kill before it was stored."""
+    stored = {path.parts[-2:] for path in files(results, "runs")}
+    return [path for path in files(results, table) if path.parts[-2:] in stored]
+
+
+def set_aside(results: Path, path: Path) -> Path | None:
+    """Move a file into quarantine, under a name that tells table, machine and run; None where that cannot be done."""
+    folder = results / "quarantine"
+    name = ".".join(path.parts[-3:])
+    try:
+        folder.mkdir(exist_ok=True)
+        targets = (folder / (name if copy == 1 else f"{name}.{copy}") for copy in count(1))
+        return path.rename(next(target for target in targets if not target.exists()))
+    except OSError:
+        return None
+
+
+def _quoted(machine: str) -> str:
+    """A machine's name as a partition's, percent-encoded; readers decode it again."""
+    if not machine.isprintable() or _NO_TEXT.fullmatch(machine.casefold()):
+        raise ValueError(f"machine name {machine!r}: it must be printable, hold a letter, and not read as a date")
+    return quote(machine, safe="")

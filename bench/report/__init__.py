@@ -1,0 +1,1 @@
+"""Results to a page: one HTML file that asks nothing of the network, its Markdown twin, and their figures."""

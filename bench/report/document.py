@@ -1,0 +1,89 @@
+"""What a report is made of, whatever it is written in.
+
+In: text that is already worded. Out: frozen values that the templates walk through. Nothing here is markup: each template
+escapes every text by its own rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+
+from bench.report.looks import Drawn
+
+Kind = Literal["text", "number", "code"]
+Tone = Literal["", "good", "bad", "quiet"]
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One entry of a table, "" where nothing was measured. The tone repeats for the eye what the text says already."""
+
+    text: str
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, and how an entry is made of a record: by a function, or as what stands under a key ("" where it is absent)."""
+
+    heading: str
+    value: str | Callable[[Record], Cell | str]
+    kind: Kind = "text"
+
+    def cell(self, record: Record) -> Cell:
+        """The entry of one record."""
+        entry = record.get(self.value, "") if isinstance(self.value, str) else self.value(record)
+        return entry if isinstance(entry, Cell) else Cell(str(entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`columns` are (heading, kind); every row has as many cells."""
+
+    title: str
+    columns: tuple[tuple[str, Kind], ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading (`anchor` is its id), and under it text, commands to type, a figure and tables."""
+
+    anchor: str
+    title: str
+    texts: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    figure: Drawn | None = None
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole report: its questions, facts as (label, text) pairs, sections."""
+
+    title: str
+    questions: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def figures(self) -> tuple[Drawn, ...]:
+        return tuple(section.figure for section in self.sections if section.figure)
+
+
+def tabulate(title: str, records: Iterable[Record], columns: Iterable[Column], notes: Iterable[str] = ()) -> Table:
+    """A table with a row for each record."""
+    columns = tuple(columns)
+    rows = tuple(tuple(column.cell(record) for column in columns) for record in records)
+    return Table(title, tuple((column.heading, column.kind) for column in columns), rows, tuple(notes))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame, by column name."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

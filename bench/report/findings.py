@@ -1,0 +1,108 @@
+"""The frames that all sections of a report speak of, made once.
+
+In: the tables `runs` and `steps` as DataFrames, the machines of the catalogue, damaged files. Out: prepared runs with
+harmless text, summaries, comparisons, and names for parties, workloads and implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from bench import analysis
+from bench.catalog import MachineProfile
+from bench.report import wording
+from bench.report.looks import in_order, party_names, work_names
+
+LESSON_MACHINES = ("mac-studio-m3-ultra", "pc-rtx-4090")
+"""Their capacities are drawn in every report."""
+UNRECORDED = "not recorded"
+_SHOWN = (
+    *("question", "suite", "reason", "source_revision", "schema_version", "versions", "loss_first", "loss_last"),
+    *("chip", "accelerator", "os_version"),
+)
+"""Columns of `runs` that are shown as they are; older files may lack some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything a report may say.
+
+    `runs` are prepared (`bench.analysis.prepare`) with each run's step statistics; `summaries` and `comparisons` have in
+    addition `party` (or `above`, `below`) and `row`, the names of parties and workloads, and the names of implementations:
+    `implementation_name`, or `implementations` for both sides. `implementations` maps (backend, implementation) to its name.
+    """
+
+    runs: pd.DataFrame
+    summaries: pd.DataFrame
+    comparisons: pd.DataFrame
+    implementations: Mapping[tuple[str, str], str]
+    profiles: tuple[MachineProfile, ...]
+    damaged: tuple[tuple[str, str], ...]
+
+    @property
+    def drawn_profiles(self) -> list[MachineProfile]:
+        """The lesson's machines, and any other that has runs here and stands in the catalogue."""
+        wanted = {*LESSON_MACHINES, *self.runs["machine"]}
+        return [profile for profile in self.profiles if profile.name in wanted]
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        """Whole memory in bytes of the machines that are drawn."""
+        return {profile.name: profile.memory_bytes for profile in self.drawn_profiles}
+
+
+def gather(
+    runs: pd.DataFrame,
+    steps: pd.DataFrame,
+    profiles: Sequence[MachineProfile] = (),
+    damaged: Iterable[tuple[str, str]] = (),
+) -> Findings:
+    """The evidence in raw tables; `damaged` are (path, reason)."""
+    prepared = analysis.prepare(_harmless(runs.reindex(columns=[*runs.columns, *(c for c in _SHOWN if c not in runs)])))
+    names = _implementation_names(prepared)
+    prepared["implementation_name"] = _named(prepared, names)
+    summaries = analysis.summarise(prepared)
+    summaries = in_order(summaries.assign(party=party_names(summaries), row=work_names(summaries)))
+    summaries["implementation_name"] = _named(summaries, names)
+    comparisons = analysis.compare(prepared)
+    sides = {side: party_names(comparisons, f"{side}_") for side in ("above", "below")}
+    comparisons = comparisons.assign(**sides, row=work_names(comparisons))
+    comparisons["implementations"] = _named(comparisons, names, "above_") + " ÷ " + _named(comparisons, names, "below_")
+    prepared = prepared.join(analysis.describe_steps(steps), on="run_id")
+    prepared["reason"] = [reason if isinstance(reason, str) else "" for reason in prepared["reason"]]
+    named = tuple(sorted((wording.plain(path), wording.plain(reason)) for path, reason in damaged))
+    return Findings(prepared, summaries, in_order(comparisons), names, tuple(profiles), named)
+
+
+def _harmless(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with every text on one line and without invisible characters, in columns as in maps and lists."""
+    texts = [name for name in runs.columns if runs[name].dtype == object or pd.api.types.is_string_dtype(runs[name])]
+    return runs.assign(**{name: pd.Series([_clean(value) for value in runs[name]], runs.index, object) for name in texts})
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return wording.plain(value)
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(entry) for key, entry in value.items()}
+    if hasattr(value, "__iter__"):
+        return tuple(_clean(entry) for entry in value)
+    return value
+
+
+def _implementation_names(prepared: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """`hf-1`, `hf-2`, `mlx-1` …: numbered within each backend, in alphabetical order."""
+    names: dict[tuple[str, str], str] = {}
+    for backend, group in prepared.groupby("backend", sort=True):
+        texts = sorted(set(group["implementation"]) - {""})
+        names |= {(str(backend), text): f"{backend}-{number}" for number, text in enumerate(texts, 1)}
+    return names
+
+
+def _named(frame: pd.DataFrame, names: Mapping[tuple[str, str], str], prefix: str = "") -> pd.Series[str]:
+    keys = zip(frame[f"{prefix}backend"], frame[f"{prefix}implementation"], strict=True)
+    return pd.Series([names.get(key, UNRECORDED) for key in keys], frame.index, dtype=object)

@@ -1,0 +1,155 @@
+"""Peak memory by model size and method, against what machines have.
+
+In: summaries (`bench.analysis.summarise`) and capacities in bytes by machine. Out: one figure, a column of panels per method
+and a row per memory meter. The meter is the framework's own counter where the backend has one, else the resident memory of
+the process: they count different things (the first leaves out the framework's cache and its libraries, the second what lies
+on a card), so they never share a panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from bench.report import wording
+from bench.report.looks import INK, QUIET, Drawn, Looks, bare, legend, looks_of, party_names, size_axis
+from bench.report.svg import drawing, to_svg
+
+METERS = {
+    "framework_peak_bytes": "peak by the framework's counter",
+    "host_peak_bytes": "peak resident memory of the process",
+}
+_TITLE = "Peak memory by model size and method"
+_CAPTION = (
+    "Each mark is the median of a cell's clean runs; marks of one model size stand side by side. The meter is named on each row"
+    " of panels: the framework's own counter where the backend has one (it leaves out the framework's cache), else the resident"
+    " memory of the process; the two never share a panel. A cross is a cell that ran out of memory, at the capacity of its"
+    " machine. Both axes are logarithmic; 1 GB is 10⁹ bytes."
+)
+
+
+def memory(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> Drawn | None:
+    """The figure; None where no cell has a peak, or a capacity that it exceeded, and a known model size."""
+    points = peaks(summaries, capacities)
+    if points.empty:
+        return None
+    missing = int((_ran_out(summaries) & _capacities(summaries, capacities).isna()).sum())
+    caption = f"Evidence: {', '.join(sorted(set(points['tier'])))}. {_CAPTION}"
+    if missing:
+        caption += f" Not drawn, as the capacity of their machine is not known: {missing} cells that ran out of memory."
+    with drawing("memory"):
+        figure = _figure(points, capacities)
+        svg = to_svg(figure, "memory", _TITLE, _description(points, capacities))
+    return Drawn("memory", _TITLE, caption, svg)
+
+
+def peaks(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
+    """One row per mark: the summaries with `party`, `meter`, `peak_bytes` and `ran_out`; sizes that are unknown left out.
+
+    A cell that ran out of memory stands under the meter of its party's other cells, the framework's where it has none.
+    """
+    frame = summaries[summaries["parameters"] > 0]
+    frame = frame.assign(party=party_names(frame), ran_out=_ran_out(frame), peak_bytes=float("nan"), meter="")
+    for column, meter in METERS.items():
+        found = frame["peak_bytes"].isna() & frame[column].notna()
+        frame.loc[found, "meter"] = meter
+        frame["peak_bytes"] = frame["peak_bytes"].fillna(frame[column])
+    usual = frame[frame["meter"] != ""].groupby("party")["meter"].min()
+    lost = frame["ran_out"] & frame["peak_bytes"].isna()
+    frame.loc[lost, "peak_bytes"] = _capacities(frame, capacities)[lost]
+    frame.loc[lost, "meter"] = frame.loc[lost, "party"].map(usual).fillna(METERS["framework_peak_bytes"])
+    return frame[frame["peak_bytes"] > 0].sort_values(["method", "party", "parameters", "work"], kind="stable")
+
+
+def _ran_out(summaries: pd.DataFrame) -> pd.Series[bool]:
+    failures = summaries[["n_oom_device", "n_oom_host", "n_over_limit"]].sum(axis=1)
+    return (failures > 0) & (summaries["n_clean"] == 0)
+
+
+def _capacities(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> pd.Series[float]:
+    """What each cell had: as its runs recorded it, else the machine's profile, else main memory where that is what it uses."""
+    shared = summaries["memory_bytes"].where(summaries["device"].isin(["cpu", "metal", "mps"]))
+    profile = summaries["machine"].map(dict(capacities)).astype(float)
+    return summaries["capacity_bytes"].fillna(profile).fillna(shared)
+
+
+def _figure(points: pd.DataFrame, capacities: Mapping[str, int]) -> Figure:
+    meters = [meter for meter in METERS.values() if meter in set(points["meter"])]
+    methods = sorted(set(points["method"]))
+    looks = looks_of(points["party"])
+    points = points.assign(beside=_beside(points, looks))
+    figure = Figure(figsize=(max(6.5, 3.0 * len(methods) + 0.9), 3.0 * len(meters) + 0.7), layout="constrained")
+    panels = figure.subplots(len(meters), len(methods), sharex=True, sharey=True, squeeze=False)
+    for row, meter in enumerate(meters):
+        for column, method in enumerate(methods):
+            ax = panels[row, column]
+            _panel(ax, points[(points["meter"] == meter) & (points["method"] == method)], looks, capacities)
+            ax.set_title(method if row == 0 else "", loc="left", fontweight="bold")
+            ax.set_xlabel("parameters" if row == len(meters) - 1 else "")
+            ax.set_ylabel(meter if column == 0 else "")
+        _label_capacities(panels[row, -1], capacities)
+    _scale(panels[0, 0], points, capacities)
+    cross = Line2D([], [], color=INK, marker="x", ls="", mew=2, label="ran out of memory")
+    legend(figure, looks, [cross] if points["ran_out"].any() else [])
+    return figure
+
+
+def _panel(ax: Axes, points: pd.DataFrame, looks: Looks, capacities: Mapping[str, int]) -> None:
+    ax.grid(visible=True)
+    for capacity in capacities.values():
+        ax.axhline(capacity, color=QUIET, lw=1.1, ls=(0, (5, 3)))
+    seen, lost = points[~points["ran_out"]], points[points["ran_out"]]
+    if len(seen):
+        sns.scatterplot(
+            seen, x="beside", y="peak_bytes", hue="party", style="party", palette=looks.colours, markers=looks.markers,
+            hue_order=looks.only(seen["party"]), style_order=looks.only(seen["party"]), s=40, legend=False, ax=ax,
+        )  # fmt: skip
+    ax.scatter(lost["beside"], lost["peak_bytes"], marker="x", c=lost["party"].map(looks.colours), s=36, linewidths=2, zorder=3)
+    bare(ax)
+
+
+def _beside(points: pd.DataFrame, looks: Looks) -> pd.Series[float]:
+    """Model sizes, a little apart for each party, lest equal peaks hide one another."""
+    order = {party: index - (len(looks.colours) - 1) / 2 for index, party in enumerate(looks.colours)}
+    span = points["parameters"].max() / points["parameters"].min() * 2
+    shift: pd.Series[float] = span ** (points["party"].map(order) * min(0.03, 0.12 / len(order)))
+    return points["parameters"] * shift
+
+
+def _label_capacities(ax: Axes, capacities: Mapping[str, int]) -> None:
+    """Names of the lines, right of the last panel, where no mark can be in their way."""
+    for machine, capacity in sorted(capacities.items()):
+        text = f"{wording.shorten(machine, 24)}\n{wording.size(capacity)}"
+        ax.annotate(text, (1.02, capacity), xycoords=ax.get_yaxis_transform(), va="center", color=QUIET, fontsize=7.5)
+
+
+def _scale(ax: Axes, points: pd.DataFrame, capacities: Mapping[str, int]) -> None:
+    """Logarithmic axes for all panels, wide enough for every mark and every capacity."""
+    smallest, largest = points["parameters"].min(), points["parameters"].max()
+    heights = [points["peak_bytes"].min(), points["peak_bytes"].max(), *capacities.values()]
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(smallest / 1.5, largest * 1.5)
+    ax.set_ylim(min(heights) / 1.6, max(heights) * 1.9)
+    size_axis(ax.xaxis, list(points["parameters"]), ax.get_xlim())
+    narrow = max(heights) / min(heights) < 300
+    ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.size(value).replace(".00 ", " ").replace(".0 ", " ")))
+
+
+def _description(points: pd.DataFrame, capacities: Mapping[str, int]) -> str:
+    seen, lost = points[~points["ran_out"]], points[points["ran_out"]]
+    lines = ", ".join(f"{machine} {wording.size(capacity)}" for machine, capacity in sorted(capacities.items()))
+    texts = [f"Scatter plot of {len(seen)} cells in a panel per method and memory meter, with capacities as lines ({lines})."]
+    if len(seen):
+        texts.append(f"Peaks run from {wording.size(seen['peak_bytes'].min())} to {wording.size(seen['peak_bytes'].max())}.")
+    if len(lost):
+        texts.append(f"{len(lost)} cells ran out of memory.")
+    return " ".join([*texts, "All values stand in the table of summaries."])

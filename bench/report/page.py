@@ -1,0 +1,113 @@
+"""The report: one HTML page, its Markdown twin, and the figures.
+
+In: a results folder. Out: `lesson.html` (self-contained: figures and style inside, no script, and a content security policy
+under which the browser fetches nothing), `lesson.md`, and `figures/*.svg` beside it. The same results give the same bytes: what
+is written depends on stored rows alone, never on the clock, the order of files or the reader's settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from bench import atomic
+from bench.catalog import MachineProfile, machine_profiles
+from bench.report import ledger, overview, results
+from bench.report.document import Document, Section
+from bench.report.findings import Findings, gather
+from bench.report.markdown import literal
+from bench.store import Damaged, read
+
+TITLE = "Wingspan: what was measured"
+FIGURES = ("memory", "speed", "ratios")
+_LOADER = PackageLoader("bench.report", "templates")
+_HTML = Environment(loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+_MARKDOWN = Environment(  # noqa: S701 - not HTML: every value goes through `literal`, which escapes for Markdown and HTML alike
+    loader=_LOADER, autoescape=False, finalize=literal, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_NO_RUNS = Section(
+    "no-runs",
+    "No runs",
+    (
+        "There are no runs in these results yet. These lines, typed in the folder of the project, make some and write this page again:",
+    ),
+    ("python -m bench run suites/smoke.toml", "python -m bench report"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files written, the HTML page first, and the result files that could not be read."""
+
+    paths: tuple[Path, ...]
+    damaged: tuple[Damaged, ...]
+
+
+def write(folder: Path, out: Path) -> Written:
+    """Report on the results in `folder`; figures of an earlier report that are no longer due are removed.
+
+    Each file appears whole or not at all. Raises OSError naming the file where writing fails.
+    """
+    runs, steps = read(folder, "runs"), read(folder, "steps", ["run_id", "phase", "duration_s"])
+    damaged = (*runs.damaged, *steps.damaged)
+    named = [(_relative(each.path, folder), each.reason) for each in damaged]
+    document = compose(runs.rows.to_pandas(), steps.rows.to_pandas(), machine_profiles(), named)
+    figures = {out / "figures" / f"{figure.name}.svg": figure.svg for figure in document.figures}
+    contents = {out / "lesson.html": to_html(document), out / "lesson.md": to_markdown(document), **figures}
+    for path, text in contents.items():
+        with atomic.staged(path, text.encode()) as temporary:
+            atomic.republish(temporary, path)
+    for name in FIGURES:
+        if out / "figures" / f"{name}.svg" not in figures:
+            atomic.remove(out / "figures" / f"{name}.svg")
+    return Written(tuple(contents), damaged)
+
+
+def compose(
+    runs: pd.DataFrame,
+    steps: pd.DataFrame,
+    profiles: Sequence[MachineProfile] = (),
+    damaged: Iterable[tuple[str, str]] = (),
+) -> Document:
+    """The report on the rows of `runs` and `steps`; `damaged` are (path, reason) of files that could not be read."""
+    findings = gather(runs, steps, profiles, damaged)
+    broken = (ledger.damaged(findings),) if findings.damaged else ()
+    sections = (_NO_RUNS, *broken) if findings.runs.empty else (*_sections(findings), *broken)
+    return Document(TITLE, overview.questions(findings), overview.facts(findings), sections)
+
+
+def to_html(document: Document) -> str:
+    """The document as one page that needs nothing else."""
+    template = _HTML.get_template("report.html.j2")
+    style = _HTML.get_template("style.css").render().strip()
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    drawings = {figure.name: Markup(figure.svg) for figure in document.figures}  # noqa: S704 - made and escaped by `bench.report.svg`
+    return template.render(document=document, style=Markup(style), style_digest=digest, drawings=drawings)  # noqa: S704 - our file
+
+
+def to_markdown(document: Document) -> str:
+    """The document as Markdown that links to `figures/<name>.svg`."""
+    return _MARKDOWN.get_template("report.md.j2").render(document=document)
+
+
+def _sections(findings: Findings) -> tuple[Section, ...]:
+    makers = (
+        *(overview.machines, overview.software, overview.glance, results.memory, results.speed, results.ratios),
+        *(ledger.holes, ledger.every_run, ledger.provenance),
+    )
+    return tuple(make(findings) for make in makers)
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """The path within the results, so that the page does not depend on where they lie."""
+    with suppress(ValueError):
+        return str(path.relative_to(folder))
+    return path.name

@@ -1,0 +1,147 @@
+"""The middle of a report: memory, rates and ratios, drawn and in tables.
+
+In: `Findings`. Out: sections.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from bench.report import figures, memory_figure, wording
+from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
+from bench.report.findings import Findings
+
+
+def _rate(row: Record) -> str:
+    """The median rate; a stand-in's is none, since it says nothing of speed."""
+    return wording.number(row["tokens_per_s"]) if row["tier"] == "measured" else ""
+
+
+def _reading(row: Record) -> Cell | str:
+    """What the interval allows to say."""
+    if math.isnan(row["low"]):
+        return Cell("a single run on a side: no interval", "quiet")
+    if row["low"] > 1:
+        return "first is faster"
+    return "second is faster" if row["high"] < 1 else Cell("not told apart", "quiet")
+
+
+NOTHING = "Nothing to draw yet: no run has measured this."
+
+_WORKLOAD = (Column("workload", "row"), Column("method", "method"))
+_SUMMARY = (
+    *_WORKLOAD,
+    Column("backend and machine", "party"),
+    Column("implementation", "implementation_name"),
+    Column("clean runs", "n_clean", "number"),
+    Column("tokens/s", _rate, "number"),
+    Column("95% interval", lambda row: wording.between(row["tokens_per_s_low"], row["tokens_per_s_high"]), "number"),
+    Column("step", lambda row: wording.seconds(row["step_s_median"]), "number"),
+    Column("peak, framework", lambda row: wording.size(row["framework_peak_bytes"]), "number"),
+    Column("peak, process", lambda row: wording.size(row["host_peak_bytes"]), "number"),
+    Column("to build", lambda row: wording.seconds(row["load_s"]), "number"),
+    Column("outcomes", wording.outcomes),
+    Column("evidence", "tier"),
+)
+_SUMMARY_NOTE = (
+    "Medians of clean runs (ended ok, not flagged); each run is a fresh process. The interval is a t-interval on logs across"
+    " these runs and needs two. An empty entry was not measured."
+)
+_RATIO = (
+    *_WORKLOAD,
+    Column("ratio", lambda row: f"{wording.number(row['ratio'])}×", "number"),
+    Column("95% interval", lambda row: wording.between(row["low"], row["high"]), "number"),
+    Column("clean runs", lambda row: f"{row['n_above']} ÷ {row['n_below']}"),
+    Column("reading", _reading),
+    Column("implementations", "implementations"),
+    Column("evidence", "above_tier"),
+    Column("workload digest", "workload_digest", "code"),
+)
+_RATIO_TEXT = (
+    "Two parties are compared only where the workload's digest and the tokens that the frameworks received are equal and the"
+    " trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per second over clean runs, the party"
+    " named first divided by the second; the interval is Welch's t on logs, 95% for each ratio by itself."
+)
+_REFUSED = (
+    Column("first", "above"),
+    Column("second", "below"),
+    Column("refused, as", "refused"),
+    Column("comparisons", "comparisons", "number"),
+    Column("workloads", "workloads"),
+)
+_IMPLEMENTATION = (Column("name", "name"), Column("backend", "backend"), Column("as recorded", "text"))
+_IMPLEMENTATION_NOTE = (
+    "How a backend did the work, as it recorded it once the model stood. It is no part of the workload: equal work may be done in"
+    " different ways."
+)
+_CAPACITY = (
+    Column("machine", "name"),
+    Column("whole memory", lambda row: wording.size(row["memory_bytes"]), "number"),
+    Column("for one training process", lambda row: wording.size(row["capacity_bytes"]), "number"),
+    Column("source", lambda row: wording.plain(row["source"])),
+)
+_CAPACITY_NOTE = (
+    "The lines of the figure are whole memories. What one process can have of it is less, and differs with the system's settings."
+)
+
+
+def memory(findings: Findings) -> Section:
+    """Peak memory against the machines' capacities."""
+    drawn = memory_figure.memory(findings.summaries, findings.capacities)
+    names = ("name", "memory_bytes", "capacity_bytes", "source")
+    profiles = [{name: getattr(profile, name) for name in names} for profile in findings.drawn_profiles]
+    tables = (tabulate("Capacities", profiles, _CAPACITY, [_CAPACITY_NOTE]),) if profiles else ()
+    return Section("memory", "Peak memory", () if drawn else (NOTHING,), figure=drawn, tables=tables)
+
+
+def speed(findings: Findings) -> Section:
+    """Training rates, the table of summaries, and the implementations that it names."""
+    drawn = figures.speed(findings.runs)
+    named = [{"name": name, "backend": key[0], "text": key[1]} for key, name in findings.implementations.items()]
+    tables = (
+        tabulate("Summaries", records(findings.summaries), _SUMMARY, [_SUMMARY_NOTE]),
+        tabulate("Implementations", named, _IMPLEMENTATION, [_IMPLEMENTATION_NOTE]),
+    )
+    return Section("speed", "Training rate", () if drawn else (NOTHING,), figure=drawn, tables=tables)
+
+
+def ratios(findings: Findings) -> Section:
+    """Ratios of equal work, and the comparisons that were refused."""
+    allowed = findings.comparisons[findings.comparisons["refused"] == ""]
+    pairs = [
+        (f"R{number}   {above} ÷ {below}", group)
+        for number, ((above, below), group) in enumerate(allowed.groupby(["above", "below"], sort=True), 1)
+    ]
+    drawn = figures.ratios(pairs)
+    texts = (_RATIO_TEXT,) if drawn else (_RATIO_TEXT, "No two parties have done equal work yet.")
+    tables = tuple(tabulate(title, records(group), _RATIO, _spelt_out(findings, group)) for title, group in pairs)
+    return Section("ratios", "Ratios", texts, figure=drawn, tables=(*tables, *_refused(findings)))
+
+
+def _spelt_out(findings: Findings, group: pd.DataFrame) -> list[str]:
+    """The implementations of a table of ratios, each with what its backend recorded."""
+    sides = (zip(group[f"{side}_backend"], group[f"{side}_implementation"], strict=True) for side in ("above", "below"))
+    keys = sorted({key for side in sides for key in side})
+    return [f"{findings.implementations[key]}: {key[1]}" for key in keys if key in findings.implementations]
+
+
+def _refused(findings: Findings) -> tuple[Table, ...]:
+    """The refused comparisons, those of one pair and one reason together."""
+    refused = findings.comparisons[findings.comparisons["refused"] != ""]
+    if refused.empty:
+        return ()
+    works = refused["row"] + " " + refused["method"]
+    grouped = works.groupby([refused[name] for name in ("above", "below", "refused")])
+    rows = [
+        {
+            "above": above,
+            "below": below,
+            "refused": reason,
+            "comparisons": len(names),
+            "workloads": ", ".join(dict.fromkeys(names)),
+        }
+        for (above, below, reason), names in grouped
+    ]
+    return (tabulate("Refused comparisons", rows, _REFUSED),)

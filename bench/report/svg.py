@@ -1,0 +1,76 @@
+"""A matplotlib figure as SVG text that may stand inside a page.
+
+In: a figure, a name of its own, a title and a description. Out: the same bytes every time. Ids begin with the figure's name,
+so that several figures share a page; declarations stand in attributes, not in styles, so that the page's content security
+policy need not allow inline styles; nothing points outside; title and description serve those who do not see it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "path",  # drawn the same with any fonts, or none
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.edgecolor": "#9aa0a6",
+    "axes.linewidth": 0.8,
+    "grid.color": "#e3e6e8",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "xtick.color": "#3c4043",
+    "ytick.color": "#3c4043",
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+}
+
+
+@contextmanager
+def drawing(name: str) -> Iterator[None]:
+    """The settings under which a figure of that name is both drawn and written, whatever the user's own may be."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**_SETTINGS, "svg.hashsalt": name})
+        yield
+
+
+def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
+    """The figure as one `<svg>` element. To be called within `drawing(name)`."""
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(buffer, format="svg", bbox_inches="tight", pad_inches=0.12, metadata=nothing)
+    text = buffer.getvalue()
+    body = text[text.index(">", text.index("<svg")) + 1 :]
+    for pattern in (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<style[^>]*>.*?</style>", r"<defs>\s*</defs>"):
+        body = re.sub(pattern, "", body, flags=re.DOTALL)
+    body = re.sub(r' style="([^"]*)"', lambda found: _attributes(found[1]), body)
+    body = re.sub(r' id="', f' id="{name}-', body)
+    body = re.sub(r'xlink:href="#', f'href="#{name}-', body)
+    body = re.sub(r"url\(#", f"url(#{name}-", body)
+    body = re.sub(r"\s*\n\s*", "\n", body)
+    return _head(text, name, title, description) + body.strip() + "\n"
+
+
+def _head(text: str, name: str, title: str, description: str) -> str:
+    found = re.search(r'viewBox="[-\d. ]+"', text)
+    assert found, "matplotlib always writes a viewBox"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {found[0]} role="img" stroke-linejoin="round" stroke-linecap="butt"'
+        f' aria-labelledby="{name}-title {name}-description">\n'
+        f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-description">{escape(description)}</desc>'
+    )
+
+
+def _attributes(style: str) -> str:
+    pairs = [declaration.partition(":") for declaration in style.split(";") if declaration.strip()]
+    return "".join(f' {key.strip()}="{value.strip()}"' for key, _, value in pairs)

@@ -1,0 +1,290 @@
+"""Runs <-> results/: the only file that knows Arrow.
+
+In: runs with their steps and readings. Out: one immutable Parquet file per run and table (`bench.layout` says where), and the
+same read back as Arrow tables, with word of what could not be read.
+
+Page checksums cover the pages of a Parquet file but not its footer, where a single flipped bit can rename a column or change a
+type, unnoticed. So each file also bears the seal of `bench.seal` in its footer, and is believed only where that holds.
+
+Older files lack columns: these read as null. Newer files have columns, or a schema version, unknown here: what is known is
+read, and unknown columns are left out, since nobody here could say what they mean; they stay in the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench import atomic, layout, seal
+from bench.layout import TABLES, TableName
+from bench.record import WORKLOAD_COLUMNS, Outcome, Reading, Run, Step
+
+_TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_TIME, _LIST, _MAP = pa.timestamp("us", tz="UTC"), pa.list_(_TEXT), pa.map_(_TEXT, _TEXT)
+
+
+def _columns(kind: pa.DataType, names: str) -> list[pa.Field]:
+    return [pa.field(name, kind) for name in names.split()]
+
+
+SCHEMAS: Mapping[TableName, pa.Schema] = {
+    "runs": pa.schema(
+        [
+            *_columns(_TEXT, "run_id"),
+            *_columns(_INT, "schema_version"),
+            *_columns(_TIME, "started_at"),
+            *_columns(_TEXT, "machine_id suite question cell cell_key workload_digest"),
+            *_columns(_MAP, "implementation"),
+            *_columns(_TEXT, "model architecture"),
+            *_columns(_INT, "parameters"),
+            *_columns(_TEXT, "method backend device"),
+            *_columns(_INT, "batch_size sequence_length gradient_accumulation"),
+            *_columns(_BOOL, "gradient_checkpointing"),
+            *_columns(_TEXT, "optimizer"),
+            *_columns(_REAL, "learning_rate"),
+            *_columns(_TEXT, "weights_dtype adapter_dtype optimizer_dtype master_dtype"),
+            *_columns(_INT, "quantization_bits rank"),
+            *_columns(_REAL, "alpha dropout"),
+            *_columns(_TEXT, "modules"),
+            *_columns(_INT, "adapter_layers prompt_tokens generated_tokens seed"),
+            *_columns(_TEXT, "tier outcome reason"),
+            *_columns(_REAL, "tokens_per_s prefill_tokens_per_s loss_tokens_per_s step_s_median"),
+            *_columns(_INT, "framework_peak_bytes reserved_peak_bytes cache_peak_bytes device_peak_bytes host_peak_bytes"),
+            *_columns(_REAL, "host_cpu_share"),
+            *_columns(_INT, "swap_growth_bytes capacity_bytes"),
+            *_columns(_REAL, "power_w"),
+            *_columns(_TEXT, "power_scope"),
+            *_columns(_REAL, "energy_j idle_power_w j_per_token import_s load_s first_step_s"),
+            *_columns(_INT, "steps trainable_parameters"),
+            *_columns(_REAL, "loss_first loss_last"),
+            *_columns(_TEXT, "tokens_digest"),
+            *_columns(_INT, "predicted_peak_bytes"),
+            *_columns(_REAL, "predicted_tokens_per_s parent_cpu_share"),
+            *_columns(_LIST, "flags"),
+            *_columns(_MAP, "versions"),
+            *_columns(_TEXT, "environment_digest source_revision chip accelerator"),
+            *_columns(_INT, "memory_bytes"),
+            *_columns(_TEXT, "os_version"),
+        ]
+    ),
+    "steps": pa.schema(
+        [
+            *_columns(_TEXT, "run_id"),
+            *_columns(_INT, "step"),
+            *_columns(_TEXT, "phase"),
+            *_columns(_REAL, "start_s duration_s"),
+            *_columns(_INT, "tokens loss_tokens"),
+            *_columns(_REAL, "loss"),
+            *_columns(_INT, "framework_peak_bytes"),
+            *_columns(_TEXT, "tokens_digest"),
+        ]
+    ),
+    "readings": pa.schema(
+        [
+            *_columns(_TEXT, "run_id"),
+            *_columns(_REAL, "t_s"),
+            *_columns(_TEXT, "meter scope quantity unit"),
+            *_columns(_REAL, "value"),
+        ]
+    ),
+}
+"""The columns of each table's files. `read` adds `machine`, which lives in the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A file that could not be read, why, and where it lies now (None: where it was)."""
+
+    path: Path
+    reason: str
+    moved_to: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What could be read, in the order of paths (machine, then run id), and what could not."""
+
+    rows: pa.Table
+    damaged: tuple[Damaged, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why a file was not read, and whether its content is to blame (else it could not be opened)."""
+
+    reason: str
+    in_content: bool
+
+
+def append(results: Path, run: Run, steps: Sequence[Step] = (), readings: Sequence[Reading] = ()) -> None:
+    """Store one run for good: on return it is on disk, and a kill before that leaves no partial file.
+
+    Every value is checked, and every byte on disk, before the first name becomes visible. The file in `runs` comes last and
+    makes the run exist: steps or readings without it, left by a kill or a failure in between, count for nothing. A later
+    append of that run puts its own in their place, or removes them where it has none. A run id belongs to one process at a time.
+
+    Raises FileExistsError where the run is already stored, which stays as it was; ValueError or TypeError for a value, machine
+    name or run id that cannot be stored; OSError naming the file where writing fails, and the run is then not stored.
+    """
+    rows: dict[TableName, list[dict[str, Any]]] = {
+        "steps": [{"run_id": run.run_id, **_fields(step)} for step in steps],
+        "readings": [{"run_id": run.run_id, **_fields(reading)} for reading in readings],
+        "runs": [_run_row(run)],
+    }
+    paths = {table: layout.run_path(results, table, run.machine, run.run_id) for table in TABLES}
+    contents = {table: _encode(SCHEMAS[table], rows[table]) for table in rows if rows[table]}
+    if paths["runs"].exists():
+        raise FileExistsError(errno.EEXIST, "this run is already stored", str(paths["runs"]))
+    with ExitStack() as stack:
+        staged = {table: stack.enter_context(atomic.staged(paths[table], content)) for table, content in contents.items()}
+        for table in ("steps", "readings"):
+            if table in staged:
+                atomic.republish(staged[table], paths[table])
+            else:
+                atomic.remove(paths[table])
+        atomic.publish(staged["runs"], paths["runs"])
+
+
+def read(
+    results: Path,
+    table: TableName,
+    columns: Sequence[str] | None = None,
+    *,
+    orphans: bool = False,
+    quarantine: bool = True,
+) -> Table:
+    """Every row of a table, verified; `columns` picks and orders (None: all of `SCHEMAS[table]`, then `machine`).
+
+    A file whose seal, page checksums or column types do not hold is moved to `results/quarantine/` and named in `damaged`;
+    one that cannot be opened, or cannot be moved, stays and is named all the same. `quarantine=False` moves nothing. Steps
+    and readings of a run that has no file in `runs` are left out unless `orphans`. A missing folder is an empty table.
+    Raises ValueError for a column that the table does not have.
+    """
+    names = [*SCHEMAS[table].names, "machine"] if columns is None else list(columns)
+    schema = _schema_of(table, names)
+    paths = layout.files(results, table) if orphans else layout.owned_files(results, table)
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        contents = list(pool.map(partial(_read_file, schema), paths))
+    damaged = [
+        Damaged(path, content.reason, layout.set_aside(results, path) if quarantine and content.in_content else None)
+        for path, content in zip(paths, contents, strict=True)
+        if isinstance(content, _Fault)
+    ]
+    empty = _with_machine(schema.empty_table(), "")
+    sound = [content for content in contents if not isinstance(content, _Fault)]
+    return Table(pa.concat_tables([empty, *sound]).combine_chunks().select(names), tuple(damaged))
+
+
+def run_ids(results: Path) -> frozenset[str]:
+    """The runs that are stored, by the names of their files: nothing is opened."""
+    return frozenset(path.stem for path in layout.files(results, "runs"))
+
+
+def has_run(results: Path, machine: str, run_id: str) -> bool:
+    """Whether that run is stored, by the name of its file. Raises ValueError for names that no stored run can have."""
+    return layout.run_path(results, "runs", machine, run_id).exists()
+
+
+def tallies(results: Path, machine_id: str, suite: str) -> dict[str, Counter[Outcome]]:
+    """Per `cell_key`, how many runs of this suite on this machine had which outcome: what resuming needs.
+
+    Changes nothing in the folder: a damaged file counts for nothing here, and stays for `read` to report.
+    """
+    found: dict[str, Counter[Outcome]] = {}
+    rows = read(results, "runs", ["machine_id", "suite", "cell_key", "outcome"], quarantine=False).rows
+    for row in rows.to_pylist():
+        if row["machine_id"] == machine_id and row["suite"] == suite:
+            found.setdefault(row["cell_key"], Counter())[row["outcome"]] += 1
+    return found
+
+
+def sweep_leftovers(results: Path) -> list[Path]:
+    """Remove the temporary files that killed writers left; returns those removed. Safe at any time, beside any writer."""
+    return [path for folder in layout.folders(results) for path in atomic.sweep(folder)]
+
+
+def _fields(value: Run | Step | Reading) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def _run_row(run: Run) -> dict[str, Any]:
+    """A run as columns: the workload's fields become columns of their own; the machine is left to the path."""
+    if run.workload.keys() != set(WORKLOAD_COLUMNS):
+        raise ValueError(f"not the workload's columns: {', '.join(sorted(run.workload.keys() ^ set(WORKLOAD_COLUMNS)))}")
+    if run.started_at.tzinfo is None:
+        raise ValueError("started_at has no time zone")
+    row = {**_fields(run), **run.workload}
+    row |= {name: sorted(row[name].items()) for name in ("implementation", "versions")}
+    return {name: row[name] for name in SCHEMAS["runs"].names}
+
+
+def _encode(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Rows as a sealed Parquet file, kept lean: most hold one row, where reading costs per column chunk and not per byte.
+
+    One row gains nothing from dictionaries, statistics or a second schema, and compressing it makes it larger.
+    """
+    arrays = [_array(field, [row[field.name] for row in rows]) for field in schema]
+    sink = pa.BufferOutputStream()
+    lean = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
+    compression = "zstd" if len(rows) > 1 else "none"
+    with pq.ParquetWriter(sink, schema, compression=compression, write_page_checksum=True, **lean) as writer:
+        writer.write_table(pa.table(arrays, schema=schema))
+        writer.add_key_value_metadata({"seal": seal.BLANK})
+    return seal.seal(sink.getvalue().to_pybytes())
+
+
+def _array(field: pa.Field, values: list[Any]) -> pa.Array:
+    if field.type == _INT and not all(value is None or isinstance(value, Integral) for value in values):
+        raise TypeError(f"{field.name} takes integers")  # pyarrow would cut off the fraction of a float without a word
+    return pa.array(values, field.type)
+
+
+def _read_file(schema: pa.Schema, path: Path) -> pa.Table | _Fault:
+    """The columns of one file that `schema` names, and `machine`."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return _Fault(f"cannot be opened: {error.strerror}", in_content=False)
+    try:
+        seal.check_seal(content)
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        stored = file.read(columns=schema.names, use_threads=False)
+        return _with_machine(_conform(stored, schema, file.metadata.num_rows), layout.machine_of(path))
+    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
+        return _Fault(str(error).partition("\n")[0], in_content=True)
+
+
+def _conform(table: pa.Table, schema: pa.Schema, length: int) -> pa.Table:
+    """The table in the columns of `schema`; null where it has none. Raises ValueError for a column of another type."""
+    if table.schema.equals(schema):
+        return table
+    for field in table.schema:
+        if field.type != schema.field(field.name).type:
+            raise ValueError(f"column {field.name} holds {field.type}, not {schema.field(field.name).type}")
+    arrays = [table[name] if name in table.column_names else pa.nulls(length, schema.field(name).type) for name in schema.names]
+    return pa.table(arrays, schema=schema)
+
+
+def _schema_of(table: TableName, names: Sequence[str]) -> pa.Schema:
+    """The columns to take from the files (at least one: it tells the number of rows)."""
+    unknown = [name for name in names if name not in SCHEMAS[table].names and name != "machine"]
+    if unknown:
+        raise ValueError(f"{table} has no column {', '.join(unknown)}")
+    stored = [name for name in dict.fromkeys(names) if name != "machine"] or ["run_id"]
+    return pa.schema([SCHEMAS[table].field(name) for name in stored])
+
+
+def _with_machine(table: pa.Table, machine: str) -> pa.Table:
+    return table.append_column(pa.field("machine", _TEXT), pa.array([machine] * table.num_rows, _TEXT))

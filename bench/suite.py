@@ -1,0 +1,228 @@
+"""Suites: a question in TOML, read strictly.
+
+In: the path of a suite file, or its name in `suites/`. Out: a `Suite` whose models are resolved; or a `SuiteError` that holds
+every fault of the file at once, one line each. `bench.declaration` judges field by field, this module what they say together.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.architecture import smallest_adapted_dimension
+from bench.declaration import Declared, declared, fields, schema
+from bench.expand import IN_EVERY_ID, cells_of, exclusion_of, matches
+from bench.spec import BackendName, Cell, Device, Exclusion, Measure, Model, Suite, Workload
+from bench.strict import BadFile, Problem, meant, printable, read_toml, shown
+
+__all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
+
+MAX_CELLS = 10_000
+"""More cells than anyone has measured in one sweep: a slip of the pen."""
+SUITE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+
+
+class SuiteError(BadFile):
+    """A suite file with faults; `problems` holds them all."""
+
+
+def read_suite(path_or_name: str | Path, suites_dir: Path = Path("suites")) -> Suite:
+    """The suite of a file, or of a name in `suites_dir`. Raises SuiteError with every fault."""
+    path = _find(str(path_or_name), suites_dir)
+    try:
+        content = read_toml(path)
+    except BadFile as error:
+        raise SuiteError(error.problems) from None
+    file = printable(str(path))
+    said, problems = declared(content, file, path.parent)
+    blamed = {found[1] for problem in problems if (found := re.match(r"(?:sweep|fixed)\.(\w+)", problem.path))}
+    problems += [Problem(file, where, what) for where, what in _together(said, content, path.stem, blamed)]
+    if problems:
+        raise SuiteError(problems)
+    return _suite(path.stem, said)
+
+
+def _find(text: str, suites_dir: Path) -> Path:
+    """The file that is meant. Raises SuiteError, with the names of the suites that exist, where there is none."""
+    path = Path(text) if text.endswith(".toml") or "/" in text else suites_dir / f"{text}.toml"
+    try:
+        if path.exists():
+            return path
+        names = sorted(each.stem for each in suites_dir.glob("*.toml"))
+    except (OSError, ValueError):  # a name too long, a NUL byte
+        names = []
+    folder = printable(str(suites_dir))
+    advice = f"{folder} holds {', '.join(names)}; {meant(path.stem, names)}" if names else f"{folder} holds no suite either"
+    raise SuiteError([Problem(printable(str(path)), "", f"no such suite; {advice}")])
+
+
+Faults = Iterator[tuple[str, str]]
+
+
+def _together(said: Declared, content: Mapping[str, Any], stem: str, blamed: set[str]) -> Faults:
+    """What is wrong with the file as a whole: (path of the key, message). `blamed` fields have faults of their own already."""
+    if not re.fullmatch(SUITE_NAME, stem):
+        yield "", "name the file with letters, digits, '.', '_' and '-': its name is the suite's"
+    if "question" not in content:
+        yield "question", "missing; say in one sentence what the suite asks"
+    swept, fixed = _keys(content, "sweep"), _keys(content, "fixed")
+    for name in IN_EVERY_ID:
+        if name not in swept | fixed:
+            yield f"sweep.{name}", "missing; give a list here, or one value in [fixed]"
+    for name in (name for name in fields() if name in swept and name in fixed):
+        yield f"fixed.{name}", "is swept too; a field is either fixed or swept"
+    yield from _twice(said)
+    yield from _namesakes(said)
+    excluding = list(_exclusions(said, content, blamed))
+    yield from excluding
+    if all(said.values.get(name) for name in IN_EVERY_ID):
+        yield from _multiplied(said, blamed | ({"exclude"} if excluding else set()))
+
+
+def _keys(content: Mapping[str, Any], table: str) -> dict[str, Any]:
+    found = content.get(table)
+    return found if isinstance(found, dict) else {}
+
+
+def _twice(said: Declared) -> Faults:
+    for name, values in said.sweep.items():
+        plain = [_scalar(value) for value in values]  # `8b` and `llama-3.1-8b` are one model
+        for value in dict.fromkeys(value for value in plain if plain.count(value) > 1):
+            yield f"sweep.{name}", f"{shown(value)} stands twice"
+
+
+def _exclusions(said: Declared, content: Mapping[str, Any], blamed: set[str]) -> Faults:
+    """Exclusions that give no reason, name no field, or name what is not declared."""
+    raw = content.get("exclude")
+    if not isinstance(raw, list) or len(raw) != len(said.exclude):
+        return
+    known = {*_keys(content, "sweep"), *_keys(content, "fixed")}
+    for index, (each, where) in enumerate(zip(raw, said.exclude, strict=True)):
+        path = f"exclude[{index}]"
+        if "reason" not in each:
+            yield path, "gives no reason; say why these cells are left out"
+        if not each.keys() - {"reason"}:
+            yield path, "names no field, so it would leave out every cell; name at least one"
+        for name, value in _where(where):
+            if name not in known:
+                yield f"{path}.{name}", "is neither swept nor fixed, so it tells no cells apart"
+            elif name not in blamed and not any(_may_match(name, value, other) for other in said.values[name]):
+                values = ", ".join(shown(_scalar(other)) for other in said.values[name])
+                yield f"{path}.{name}", f"{shown(value)} matches nothing; declared: {values}"
+
+
+def _may_match(name: str, excluded: Any, declared_value: Any) -> bool:
+    """Equal; or backends of which one names no device, so that they may turn out to be equal on some machine."""
+    if name != "backend":
+        return bool(excluded == _scalar(declared_value))
+    (one, _, here), (other, _, there) = excluded.partition("@"), declared_value.partition("@")
+    return one == other and (here == there or not here or not there)
+
+
+def _namesakes(said: Declared) -> Faults:
+    architectures: dict[str, set[str]] = defaultdict(set)
+    for model in said.values.get("model", []):
+        architectures[model.name].add(model.architecture)
+    for name in sorted(name for name, found in architectures.items() if len(found) > 1):
+        yield "sweep.model", f"two architectures have the name {name}; rename the folder or the file of one"
+
+
+def _multiplied(said: Declared, blamed: set[str]) -> Faults:
+    """Faults that only the cells show."""
+    count = math.prod(len(values) for values in said.sweep.values())
+    if count > MAX_CELLS:
+        yield "sweep", f"makes {count:,} cells; at most {MAX_CELLS:,} can be meant"
+        return
+    suite = _suite("draft", said)
+    cells = cells_of(suite, _any_device)
+    kept = [cell for cell in cells if exclusion_of(suite, cell) is None]
+    if not blamed:
+        yield from _vain(suite, cells)
+    if "method" not in blamed:
+        yield from _idle(said, cells)
+    yield from _beyond_models(said, kept)
+
+
+def _vain(suite: Suite, cells: tuple[Cell, ...]) -> Faults:
+    """Exclusions whose values are all declared, and yet no cell has them at once: no full fine-tune has a rank."""
+    for index, exclusion in enumerate(suite.exclude):
+        where = tuple(entry for entry in exclusion.where if entry[0] != "backend")
+        if not any(matches(where, cell) for cell in cells):
+            yield f"exclude[{index}]", "matches nothing: no cell has all these values at once"
+
+
+def _any_device(_: BackendName) -> Device:
+    return "cpu"
+
+
+def _idle(said: Declared, cells: tuple[Cell, ...]) -> Faults:
+    """Swept fields that no method here uses: they would multiply nothing. A fixed one does no harm."""
+    used = {name for cell in cells for name, _ in cell.swept}
+    methods = ", ".join(said.values["method"])
+    for name in said.sweep:
+        if name not in used and name not in IN_EVERY_ID:
+            yield f"sweep.{name}", f"no method here uses it ({methods}); remove it, or add a method that does"
+
+
+def _beyond_models(said: Declared, cells: list[Cell]) -> Faults:
+    """Values that some model cannot take, one fault for each value."""
+    beyond: dict[tuple[str, int, str], dict[str, int]] = defaultdict(dict)
+    for cell in cells:
+        for name, value, limit_name, limit in _limits(cell.workload):
+            if limit is not None and value is not None and value > limit:
+                beyond[name, value, limit_name][cell.workload.model.name] = limit
+    for (name, value, limit_name), models in beyond.items():
+        whose = ", ".join(f"{model} ({limit})" for model, limit in models.items())
+        yield _path_of(said, name, value), f"{value} exceeds the {limit_name} of {whose}"
+
+
+def _limits(work: Workload) -> Iterator[tuple[str, int | None, str, int | None]]:
+    """(field, its value, what limits it, the limit) for one cell's work."""
+    config = work.model.config
+    if work.method == "serve":
+        yield "prompt_tokens", (work.prompt_tokens or 0) + (work.generated_tokens or 0), "positions", _positions(config)
+    else:
+        yield "sequence_length", work.sequence_length, "max_position_embeddings", _positions(config)
+    yield "rank", work.rank, "smallest adapted dimension", smallest_adapted_dimension(config, work.module_names)
+    yield "adapter_layers", work.adapter_layers, "layers", config.get("num_hidden_layers")
+
+
+def _positions(config: Mapping[str, Any]) -> int | None:
+    found = config.get("max_position_embeddings")
+    return found if isinstance(found, int) else None
+
+
+def _path_of(said: Declared, name: str, value: int) -> str:
+    """Where a value stands: in the sweep, among the fixed, or nowhere, being a default."""
+    if name in said.sweep:
+        values = said.sweep[name]
+        return f"sweep.{name}[{values.index(value)}]" if value in values else f"sweep.{name}"
+    return f"fixed.{name}" if name in said.fixed else f"{name} (by default)"
+
+
+def _suite(name: str, said: Declared) -> Suite:
+    models: list[Model] = said.values["model"]
+    given = {} if said.repeats is None else {"repeats": said.repeats}
+    return Suite(
+        name=name,
+        question=said.question,
+        sweep=tuple((key, tuple(_scalar(value) for value in values)) for key, values in said.sweep.items()),
+        fixed=tuple((key, _scalar(value)) for key, value in said.fixed.items()),
+        models=tuple((model.name, model) for model in models),
+        exclude=tuple(Exclusion(_where(each), each.get("reason", "")) for each in said.exclude if _where(each)),
+        measure=Measure(**said.measure),
+        budget_minutes=said.budget.get("minutes"),
+        **given,
+    )
+
+
+def _where(exclusion: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, _scalar(value)) for name, value in exclusion.items() if name != "reason")
+
+
+def _scalar(value: Any) -> Any:
+    return value.name if isinstance(value, Model) else value

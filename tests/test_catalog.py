@@ -1,0 +1,219 @@
+from pathlib import Path
+
+import pytest
+
+from bench.catalog import CATALOG, catalogue, machine_profiles, resolve_model
+from bench.spec import BadInput, count_parameters
+from bench.strict import BadFile
+
+ALIASES = {
+    "1b": "llama-3.2-1b",
+    "4b": "qwen3-4b",
+    "8b": "llama-3.1-8b",
+    "14b": "qwen3-14b",
+    "32b": "qwen3-32b",
+    "70b": "llama-3.3-70b",
+}
+PUBLISHED = {
+    "llama-3.2-1b": 1_235_814_400,
+    "qwen3-4b": 4_022_468_096,
+    "llama-3.1-8b": 8_030_261_248,
+    "qwen3-14b": 14_768_307_200,
+    "qwen3-32b": 32_762_123_264,
+    "llama-3.3-70b": 70_553_706_496,
+    "qwen3-0.6b": 596_049_920,
+}
+TINY = ("tiny-llama-xs", "tiny-llama-s", "tiny-qwen3-xs", "tiny-qwen3-s")
+NAMES = (*PUBLISHED, *TINY)
+
+ROW = """
+[[model]]
+name = "a"
+parameters = 60_080
+source = "here"
+[model.config]
+model_type = "qwen3"
+vocab_size = 64
+hidden_size = 16
+intermediate_size = 32
+num_hidden_layers = 2
+num_attention_heads = 4
+max_position_embeddings = 64
+"""
+
+
+def test_the_aliases_are_the_lessons_sizes_in_its_order():
+    assert list(catalogue().aliases.items()) == list(ALIASES.items())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_closed_form_gives_the_rows_count(name):
+    model = catalogue().models[name]
+    assert count_parameters(model.config) == model.parameters
+    assert model.parameters == PUBLISHED.get(name, model.parameters)
+    assert catalogue().sources[name]
+
+
+@pytest.fixture(scope="module")
+def built_by_transformers() -> dict[str, int]:
+    """Parameters of each model as transformers builds it, without memory, on torch's meta device."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    counts = {}
+    for name in NAMES:
+        config = catalogue().models[name].config
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(AutoConfig.for_model(config.pop("model_type"), **config))
+        counts[name] = sum(each.numel() for each in model.parameters())  # a tied head is one parameter
+    return counts
+
+
+@pytest.fixture(scope="module")
+def built_by_mlx_lm() -> dict[str, int]:
+    """Parameters of each model as mlx-lm builds it; lazy arrays, of which none is evaluated."""
+    from mlx.utils import tree_flatten
+    from mlx_lm.utils import _get_classes
+
+    counts = {}
+    for name in NAMES:
+        config = catalogue().models[name].config
+        model_class, args_class = _get_classes(config)
+        model = model_class(args_class.from_dict(config))
+        counts[name] = sum(array.size for _, array in tree_flatten(model.parameters()))
+    return counts
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_transformers_builds_the_rows_count(name, built_by_transformers):
+    assert built_by_transformers[name] == catalogue().models[name].parameters
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mlx_lm_builds_the_rows_count(name, built_by_mlx_lm):
+    assert built_by_mlx_lm[name] == catalogue().models[name].parameters
+
+
+def test_the_stacks_agree_on_the_tiny_llamas_rotary_frequencies():
+    """The llama3 scaling is the one setting that the two stacks compute by their own code."""
+    import mlx.core as mx
+    import numpy as np
+    import torch
+    from mlx_lm.utils import _get_classes
+    from transformers import AutoConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    config = catalogue().models["tiny-llama-xs"].config
+    model_class, args_class = _get_classes(config)
+    mlx_rope = model_class(args_class.from_dict(config)).layers[0].self_attn.rope
+    theirs = LlamaRotaryEmbedding(AutoConfig.for_model(config.pop("model_type"), **config))
+    wavelengths = np.array(mlx_rope._freqs.astype(mx.float32))
+    np.testing.assert_allclose(1 / wavelengths, theirs.inv_freq.to(torch.float32).numpy(), rtol=1e-5)
+    assert not np.allclose(1 / wavelengths, 500_000.0 ** -(np.arange(0, 32, 2) / 32), rtol=0.1)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_tiny_models_fit_the_groups_of_4_bit_quantisation(name):
+    config = catalogue().models[name].config
+    widths = [config["hidden_size"], config["intermediate_size"], config["vocab_size"]]
+    widths += [config[heads] * config["head_dim"] for heads in ("num_attention_heads", "num_key_value_heads")]
+    assert [width % 64 for width in widths] == [0] * 5
+
+
+def test_machine_profiles_know_the_lessons_machines():
+    profiles = {profile.name: profile for profile in machine_profiles()}
+    assert set(profiles) == {"mac-studio-m3-ultra", "pc-rtx-4090", "h200"}
+    mac, pc = profiles["mac-studio-m3-ultra"], profiles["pc-rtx-4090"]
+    assert (mac.chip, mac.gpu, mac.memory_bytes) == ("Apple M3 Ultra", None, 96 * 2**30)
+    assert (pc.gpu, pc.memory_bytes) == ("NVIDIA GeForce RTX 4090", 24_564 * 2**20)
+    assert pc.capacity_bytes == pytest.approx(25.4e9, rel=0.001)
+    assert profiles["h200"].memory_bytes == 143_771 * 2**20
+    assert all(profile.capacity_bytes < profile.memory_bytes and profile.source for profile in profiles.values())
+
+
+def test_names_and_aliases_are_resolved(tmp_path):
+    assert resolve_model("8b", tmp_path) is resolve_model("llama-3.1-8b", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("lama-3.1-8b", 'did you mean "llama-3.1-8b"?'),
+        ("70", 'did you mean "70b"?'),
+        ("LLAMA-3.1-8B", 'did you mean "llama-3.1-8b"?'),
+        ("???", "use one of 1b, 4b, 8b, 14b, 32b, 70b, llama-3.2-1b, qwen3-4b, …, or the path of a config.json"),
+    ],
+)
+def test_an_unknown_model_is_answered_with_what_was_meant(text, advice, tmp_path):
+    with pytest.raises(BadInput, match="unknown model") as caught:
+        resolve_model(text, tmp_path)
+    assert str(caught.value).endswith(advice)
+
+
+def write_config(path: Path, content: str = '{"model_type": "fake", "vocab_size": 512}') -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+def test_a_path_may_be_a_file_or_a_folder_relative_or_absolute(tmp_path):
+    path = write_config(tmp_path / "my model" / "config.json")
+    found = [
+        resolve_model(text, tmp_path) for text in ("my model/config.json", "my model/", "./my model", str(path), str(path.parent))
+    ]
+    assert {model.name for model in found} == {"my-model"}
+    write_config(tmp_path / "b.json")
+    assert resolve_model("b.json", tmp_path).name == "b"
+
+
+@pytest.mark.parametrize("text", ["none/config.json", "./none", "a\0/b", "x" * 300 + "/config.json"])
+def test_a_path_to_nothing_is_named(text, tmp_path):
+    with pytest.raises(BadFile, match="cannot be read"):
+        resolve_model(text, tmp_path)
+
+
+def test_a_loop_of_links_is_named(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(BadFile, match="cannot be read"):
+        resolve_model("./loop", tmp_path)
+
+
+def test_a_path_cannot_take_a_catalogue_name_for_another_architecture(tmp_path):
+    write_config(tmp_path / "qwen3-4b" / "config.json")
+    with pytest.raises(BadFile, match="the catalogue has another architecture of the name qwen3-4b"):
+        resolve_model("./qwen3-4b", tmp_path)
+
+
+def test_a_row_adds_a_model(tmp_path):
+    (tmp_path / "models.toml").write_text(ROW.replace("60_080", str(_count())))
+    assert catalogue(tmp_path).models["a"].parameters == _count()
+
+
+def _count() -> int:
+    hidden, inner, width = 16, 32, 4 * 128
+    block = 4 * hidden * width + 2 * 128 + 3 * hidden * inner + 2 * hidden
+    return 2 * block + 2 * 64 * hidden + hidden
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (ROW, "a.parameters: 60,080 is wrong: the configuration makes"),
+        (ROW.replace("source =", "sauce ="), "model[0].sauce: unknown key"),
+        (ROW + ROW, 'model: "a" stands twice'),
+        (ROW.replace('"a"', '"a/b"'), "use letters, digits"),
+        (ROW.replace("hidden_size = 16", ""), "a.config: hidden_size: missing"),
+        ("model = 3", "model: expected a list"),
+    ],
+)
+def test_a_faulty_row_is_named(tmp_path, content, message):
+    (tmp_path / "models.toml").write_text(content)
+    with pytest.raises(BadFile) as caught:
+        catalogue(tmp_path)
+    assert message in str(caught.value)
+
+
+def test_a_faulty_machine_is_named(tmp_path):
+    (tmp_path / "machines.toml").write_text((CATALOG / "machines.toml").read_text().replace("capacity_bytes", "capacity"))
+    with pytest.raises(BadFile, match=r"machine\[0\].capacity_bytes: missing"):
+        machine_profiles(tmp_path)

@@ -1,0 +1,154 @@
+"""Real worker processes with the fake backend: every ending is seen for what it is."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from bench.child import Job, patience_s, watch
+from bench.evidence import Trace, judge
+from bench.interrupt import catch_interrupts
+from bench.record import Event, Loaded, Started, Step
+from bench.spec import Cell, Measure
+
+Watch = Callable[..., tuple[Trace, str, str | None, list[Event]]]
+
+
+@pytest.fixture
+def played(fake_cell: Callable[..., Cell], tmp_path: Path) -> Watch:
+    """Play a fake cell in a real worker: (trace, outcome, reason, events)."""
+
+    def play(event_timeout_s: float = 30.0, on_event: Callable[[Event], None] | None = None, **plays: Any) -> Any:
+        cell = fake_cell(**plays)
+        measure = Measure(warmup_steps=1, steps=2)
+        events: list[Event] = []
+
+        def take(event: Event) -> None:
+            events.append(event)
+            if on_event is not None:
+                on_event(event)
+
+        job = Job(cell=cell.to_json(), measure=asdict(measure), event_timeout_s=event_timeout_s, log=tmp_path / "logs" / "log")
+        with catch_interrupts() as interrupt:
+            trace, ending = watch(job, interrupt, take)
+        return trace, *judge(trace, ending), events
+
+    return play
+
+
+def test_a_run_that_goes_well_tells_its_story_in_order(played: Watch) -> None:
+    trace, outcome, reason, events = played(peak_bytes=5)
+    assert (outcome, reason) == ("ok", None)
+    kinds = [type(event) for event in events if type(event).__name__ != "Progress"]
+    assert kinds == [Started, Loaded, Step, Step, Step, type(trace.finished)]
+    assert [step.phase for step in trace.steps] == ["warmup", "measured", "measured"]
+    assert trace.finished is not None
+    assert trace.finished.peaks.framework_peak_bytes == 5
+    assert (trace.finished.host_peak_bytes or 0) > 1_000_000
+
+
+FAILURES = {
+    "oom_device": ("oom_device", "FakeFault: oom_device: played at step 2"),
+    "oom_host": ("oom_host", "FakeFault: oom_host: played at step 2"),
+    "device_lost": ("device_lost", "FakeFault: device_lost: played at step 2"),
+    "unsupported": ("unsupported", "FakeFault: unsupported: played at step 2"),
+    "something else": ("crashed", "FakeFault: something else: played at step 2"),
+    "exit": ("crashed", "the process ended by exit code 7 after step 1"),
+    "sigkill": ("crashed", "the process ended by SIGKILL after step 1"),
+    "sigsegv": ("crashed", "the process ended by SIGSEGV after step 1"),
+}
+
+
+@pytest.mark.parametrize("fail", FAILURES)
+def test_a_failure_keeps_its_class_its_reason_and_the_steps_before(played: Watch, fail: str) -> None:
+    trace, outcome, reason, _ = played(fail=fail, fail_at_step=2)
+    assert (outcome, reason) == FAILURES[fail]
+    assert [step.step for step in trace.steps] == [1]
+
+
+def test_other_tokens_than_those_made_are_invalid(played: Watch) -> None:
+    _, outcome, reason, _ = played(fail="tokens", fail_at_step=2)
+    assert outcome == "invalid"
+    assert reason is not None
+    assert reason.startswith("WrongTokens: step 2 was given tokens")
+
+
+def test_a_silent_worker_is_ended_with_its_whole_group(played: Watch) -> None:
+    _, outcome, reason, _ = played(event_timeout_s=1.5, fail="hang", fail_at_step=2)
+    assert outcome == "timeout"
+    assert reason == "no sign of life for 2 s after step 1"
+    assert not [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_slow_but_steady_worker_is_borne_longer() -> None:
+    slow = Step(step=1, phase="warmup", start_s=0, duration_s=10.0, tokens=1, loss_tokens=1, loss=None)
+    trace = Trace()
+    assert patience_s(60.0, trace) == 60.0
+    trace.take(slow)
+    assert patience_s(60.0, trace) == 200.0
+
+
+def test_an_interrupt_ends_the_worker_and_is_no_failure(played: Watch) -> None:
+    def stop(event: Event) -> None:
+        if isinstance(event, Step):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    began_s = time.monotonic()
+    _, outcome, reason, _ = played(on_event=stop, step_s=0.2)
+    assert (outcome, reason) == ("interrupted", "stopped on request after step 1")
+    assert time.monotonic() - began_s < 10
+
+
+def test_a_killed_worker_is_a_crash_and_not_a_hang(played: Watch) -> None:
+    def kill(event: Event) -> None:
+        if isinstance(event, Step):
+            psutil.Process().children()[0].kill()
+
+    _, outcome, reason, _ = played(on_event=kill, step_s=5.0)
+    assert outcome == "crashed"
+    assert reason is not None
+    assert "SIGKILL" in reason
+
+
+def test_the_parent_sleeps_while_the_child_works(played: Watch) -> None:
+    before_s, began_s = time.process_time(), time.monotonic()
+    played(step_s=1.0)
+    share = (time.process_time() - before_s) / (time.monotonic() - began_s)
+    assert share < 0.1
+
+
+def test_what_the_framework_prints_lands_in_the_log(played: Watch, tmp_path: Path) -> None:
+    played(fail="oom_host", fail_at_step=0)
+    assert "FakeFault: oom_host: played at step 0" in (tmp_path / "logs" / "log").read_text()
+
+
+def test_a_worker_whose_parent_is_gone_ends_by_itself(fake_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "bench.worker", str(writing)],
+        stdin=subprocess.PIPE,
+        pass_fds=(writing,),
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writing)
+    cell = fake_cell(step_s=0.05)
+    measure = asdict(Measure(warmup_steps=0, steps=10_000))
+    assert worker.stdin is not None
+    worker.stdin.write(json.dumps({"cell": cell.to_json(), "measure": measure}).encode())
+    worker.stdin.close()
+    assert os.read(reading, 10)
+    os.close(reading)
+    timer = threading.Timer(30, worker.kill)
+    timer.start()
+    assert worker.wait() == 1
+    timer.cancel()

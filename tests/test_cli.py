@@ -1,0 +1,143 @@
+"""The command line as its users meet it: exit codes, one clear message, JSON and nothing else."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bench.cli import Duration, cli
+from bench.lock import hold_machine, lock_path
+
+HEAVY = ("torch", "transformers", "mlx", "mlx_lm", "trl", "peft", "pandas", "pyarrow", "matplotlib", "seaborn", "scipy", "numpy")
+
+
+def wingspan(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(each) for each in arguments], catch_exceptions=False)
+
+
+def test_starting_the_command_line_loads_nothing_heavy() -> None:
+    code = f"import sys, bench.cli; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_whole_story(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    suite, results, out = write_suite({"a": {}, "b": {"fail": "oom_host"}}), tmp_path / "results", tmp_path / "out"
+    planned = wingspan("plan", suite, "--results", results)
+    assert planned.exit_code == 0
+    assert "a/lora/fake@cpu" in planned.stdout
+    ran = wingspan("run", suite, "--results", results, "--json")
+    assert ran.exit_code == 0
+    document = json.loads(ran.stdout)
+    assert {row["outcome"] for row in document["runs"]} == {"ok", "oom_host"}
+    assert "oom_host" in ran.stderr
+    again = wingspan("run", suite, "--results", results)
+    assert "nothing left to do" in again.stderr
+    reported = wingspan("report", "--results", results, "--out", out)
+    assert reported.exit_code == 0
+    assert (out / "lesson.html").exists()
+    assert str(out / "lesson.html") in reported.stdout
+
+
+def test_plan_json_has_the_contracts_keys(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    document = json.loads(wingspan("plan", write_suite({"a": {}}), "--results", tmp_path, "--json").stdout)
+    assert set(document) == {"cells", "totals"}
+    (cell,) = document["cells"]
+    assert {"cell", "model", "method", "backend", "device", "action", "reason", "predicted"} <= set(cell)
+    assert (cell["action"], cell["predicted"]) == ("run", None)
+
+
+def test_a_plan_for_a_machine_of_the_catalogue(tmp_path: Path) -> None:
+    document = json.loads(wingspan("plan", "lesson", "--machine", "pc-rtx-4090", "--results", tmp_path, "--json").stdout)
+    actions = {(cell["backend"], cell["device"]): set() for cell in document["cells"]}
+    for cell in document["cells"]:
+        actions[cell["backend"], cell["device"]].add(cell["action"])
+    assert actions["hf", "cuda"] == {"run", "skip"}
+    assert len(document["cells"]) == 36
+
+
+def test_a_failed_cell_exits_3(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    ran = wingspan("run", write_suite({"a": {"fail": "exit"}}), "--results", tmp_path / "results")
+    assert ran.exit_code == 3
+    assert "2 crashed" in ran.stderr
+    assert "logs in" in ran.stderr
+
+
+def test_a_held_machine_exits_75(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    with hold_machine(lock_path(), {"pid": os.getpid(), "suite": "other", "since": "now"}):
+        ran = wingspan("run", write_suite({"a": {}}), "--results", tmp_path / "results")
+    assert ran.exit_code == 75
+    assert "suite other" in ran.stderr
+
+
+BAD = {
+    "no such suite": (("run", "smokey"), "smoke"),
+    "no such machine": (("plan", "lesson", "--machine", "pc-rtx-5090"), "pc-rtx-4090"),
+    "a machine name that is no folder": (("run", "smoke", "--machine-name", "a/b"), "letters, digits"),
+    "a filter that matches nothing": (("plan", "smoke", "--only", "tiny-lama*"), "tiny-llama"),
+    "a budget without a unit": (("run", "smoke", "--budget", "2"), "2h"),
+    "no repeats": (("run", "smoke", "--repeats", "0"), "1<=x<=1000"),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_clear_message_and_exit_2(case: tuple[tuple[str, ...], str], tmp_path: Path) -> None:
+    arguments, said = case
+    result = wingspan(*arguments, "--results", tmp_path)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_all_faults_of_a_suite_at_once(tmp_path: Path) -> None:
+    suite = tmp_path / "bad.toml"
+    suite.write_text('question = 3\n[sweep]\nmodel = []\nmethod = ["lroa"]\nbackend = ["hf"]\n[fixed]\nbach_size = 1\n')
+    result = wingspan("run", suite, "--results", tmp_path)
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 4
+    for key in ("question", "sweep.model", "sweep.method[0]", "fixed.bach_size"):
+        assert f"{suite}: {key}: " in result.stderr
+
+
+def test_damaged_results_exit_4_and_the_rest_is_reported(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    wingspan("run", write_suite({"a": {}, "b": {}}), "--results", results)
+    victim = next((results / "runs").rglob("*.parquet"))
+    victim.write_bytes(victim.read_bytes()[:100])
+    reported = wingspan("report", "--results", results, "--out", out)
+    assert reported.exit_code == 4
+    assert victim.name in reported.stderr
+    assert (out / "lesson.html").exists()
+    assert list((results / "quarantine").iterdir())
+
+
+def test_a_results_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("x")
+    assert wingspan("run", "smoke", "--results", path).exit_code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = wingspan("completion", shell)
+    assert done.exit_code == 0
+    assert "_WINGSPAN_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("45m", 2700), ("45min", 2700), ("2h", 7200), ("1.5h", 5400), ("1d", 86_400)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == seconds
+
+
+def test_python_m_bench_is_the_same_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "bench", "--help"], capture_output=True, text=True, check=True)
+    for command in ("doctor", "plan", "run", "report", "completion"):
+        assert command in done.stdout

@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from bench import layout
+
+
+def touch(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
+def test_a_run_lies_in_its_machines_folder():
+    path = layout.run_path(Path("results"), "steps", "pc-rtx-4090", "20261130T021500Z-0a")
+    assert path == Path("results/steps/machine=pc-rtx-4090/20261130T021500Z-0a.parquet")
+    assert layout.machine_of(path) == "pc-rtx-4090"
+
+
+@pytest.mark.parametrize("machine", ["../x", "a/b", "a=b", "a100%", "é %20", ".x", "13th-gen", "1e5", "null"])
+def test_any_machine_name_stays_one_folder_and_comes_back(machine):
+    path = layout.run_path(Path("results"), "runs", machine, "r")
+    assert path.parent.parent == Path("results/runs")
+    assert ".." not in path.parts
+    assert layout.machine_of(path) == machine
+
+
+@pytest.mark.parametrize("machine", ["", "4090", "-5", "2024-01-01", "2024-01-01 (BC)", "Infinity", "epoch", "a\nb", "..", "a\0"])
+def test_machine_names_that_read_as_something_else_are_refused(machine):
+    with pytest.raises(ValueError, match="machine name"):
+        layout.run_path(Path("results"), "runs", machine, "r")
+
+
+@pytest.mark.parametrize("run_id", ["", ".", "..", "a/b", "../a", ".hidden", "a b", "a\n"])
+def test_run_ids_that_are_no_file_names_are_refused(run_id):
+    with pytest.raises(ValueError, match="run id"):
+        layout.run_path(Path("results"), "runs", "box", run_id)
+
+
+def test_files_are_sorted_and_hidden_ones_left_out(tmp_path):
+    later = touch(tmp_path / "runs/machine=b/1.parquet")
+    first = touch(tmp_path / "runs/machine=a/2.parquet")
+    touch(tmp_path / "runs/machine=a/._2.parquet")
+    touch(tmp_path / "runs/machine=a/._2.abcd.part")
+    touch(tmp_path / "runs/machine=a/notes.txt")
+    assert layout.files(tmp_path, "runs") == [first, later]
+    assert layout.files(tmp_path, "steps") == []
+    assert layout.folders(tmp_path) == [first.parent, later.parent]
+
+
+def test_owned_files_are_those_of_stored_runs_of_the_same_machine(tmp_path):
+    touch(tmp_path / "runs/machine=a/1.parquet")
+    owned = touch(tmp_path / "steps/machine=a/1.parquet")
+    touch(tmp_path / "steps/machine=a/2.parquet")
+    touch(tmp_path / "steps/machine=b/1.parquet")
+    assert layout.owned_files(tmp_path, "steps") == [owned]
+
+
+def test_files_set_aside_keep_table_machine_and_run_in_their_name_and_replace_none(tmp_path):
+    moved = []
+    for content in ("first", "second", "third"):
+        path = touch(tmp_path / "runs/machine=a/1.parquet")
+        path.write_text(content)
+        moved.append(layout.set_aside(tmp_path, path))
+        assert not path.exists()
+    names = ["runs.machine=a.1.parquet", "runs.machine=a.1.parquet.2", "runs.machine=a.1.parquet.3"]
+    assert moved == [tmp_path / "quarantine" / name for name in names]
+    assert [path.read_text() for path in moved] == ["first", "second", "third"]
+
+
+def test_a_file_that_another_process_has_set_aside_is_no_error(tmp_path):
+    assert layout.set_aside(tmp_path, tmp_path / "runs/machine=a/1.parquet") is None

@@ -1,0 +1,59 @@
+"""Events survive the pipe; the lists of outcomes are closed."""
+
+import json
+
+import pytest
+
+from bench.record import (
+    FAILED_OUTCOMES,
+    FINAL_OUTCOMES,
+    OUTCOMES,
+    Event,
+    Failed,
+    Finished,
+    Loaded,
+    Peaks,
+    Progress,
+    Started,
+    Step,
+    event_from_json,
+    event_to_json,
+)
+
+STEP = Step(
+    step=1, phase="warmup", start_s=0.0, duration_s=0.5, tokens=16, loss_tokens=14, loss=6.2, tokens_digest="ab",
+    framework_peak_bytes=None,
+)  # fmt: skip
+EVENTS: list[Event] = [
+    Started(import_s=1.5, versions={"torch": "2.13.0"}),
+    Progress(what="block 3 of 80"),
+    Loaded(load_s=2.0, parameters=10, trainable_parameters=0, implementation={"attention": "sdpa"}),
+    STEP,
+    Finished(peaks=Peaks(framework_peak_bytes=0), host_peak_bytes=None),
+    Failed(outcome="oom_host", reason="no room"),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_events_survive_the_pipe(event: Event) -> None:
+    assert event_from_json(json.loads(json.dumps(event_to_json(event)))) == event
+
+
+@pytest.mark.parametrize(
+    "line", ["{}", '{"event": "Nonsense"}', '{"event": "Progress"}', '{"event": "Progress", "what": "x", "y": 1}']
+)
+def test_what_is_no_event_is_refused(line: str) -> None:
+    with pytest.raises((KeyError, TypeError)):
+        event_from_json(json.loads(line))
+
+
+def test_zero_and_none_stay_apart_on_the_pipe() -> None:
+    finished = event_from_json(json.loads(json.dumps(event_to_json(EVENTS[4]))))
+    assert isinstance(finished, Finished)
+    assert finished.peaks.framework_peak_bytes == 0
+    assert finished.peaks.cache_peak_bytes is None
+
+
+def test_every_outcome_is_final_or_failed_or_interrupted() -> None:
+    assert set(OUTCOMES) == FINAL_OUTCOMES | FAILED_OUTCOMES | {"interrupted"}
+    assert not FINAL_OUTCOMES & FAILED_OUTCOMES

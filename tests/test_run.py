@@ -1,0 +1,252 @@
+"""Sweeps with the fake backend through real processes and real files."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import inflight, store
+from bench.lock import MachineBusy, hold_machine, lock_path
+from bench.plan import Plan
+from bench.record import Event, Machine, Run, Step
+from bench.run import Options, Summary, new_run_id, sweep
+from bench.spec import Cell, Suite
+from bench.suite import read_suite
+
+
+class Watching:
+    """An observer that remembers, and may interfere."""
+
+    def __init__(self, on_event: Callable[[Event], None] | None = None) -> None:
+        self.runs: list[Run] = []
+        self.cells: list[str] = []
+        self.notes: list[str] = []
+        self.totals: list[int] = []
+        self._on_event = on_event
+
+    def planned(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def run_started(self, cell: Cell, number: int, total: int) -> None:
+        self.cells.append(cell.workload.model.name)
+        self.totals.append(total)
+
+    def event(self, event: Event) -> None:
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def run_ended(self, run: Run) -> None:
+        self.runs.append(run)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def measure_suite(results: Path, machine: Machine) -> Callable[..., tuple[Summary, Watching]]:
+    def measured(path: Path, watching: Watching | None = None, **options: Any) -> tuple[Summary, Watching]:
+        seen = watching or Watching()
+        return sweep(read_suite(path), machine, Options(results=results, **options), seen), seen
+
+    return measured
+
+
+def rows(results: Path) -> list[dict[str, Any]]:
+    return list(store.read(results, "runs").rows.to_pylist())
+
+
+def outcomes(results: Path) -> Counter[tuple[str, str]]:
+    return Counter((row["model"], row["outcome"]) for row in rows(results))
+
+
+Measured = Callable[..., tuple[Summary, Watching]]
+
+
+def test_a_suite_is_measured_stored_and_then_done(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    suite = write_suite({"a": {}, "b": {}}, repeats=2)
+    summary, watching = measure_suite(suite)
+    assert summary.exit_code == 0
+    assert outcomes(results) == {("a", "ok"): 2, ("b", "ok"): 2}
+    assert sorted(watching.cells[:2]) == ["a", "b"]
+    assert sorted(watching.cells[2:]) == ["a", "b"]
+    steps = store.read(results, "steps").rows.to_pylist()
+    assert Counter(row["run_id"] for row in steps) == {run.run_id: 3 for run in summary.runs}
+    again, _ = measure_suite(suite)
+    assert again.runs == []
+    assert len(rows(results)) == 4
+
+
+def test_a_row_answers_who_what_where(measure_suite: Measured, write_suite: Callable[..., Path], results: Path) -> None:
+    measure_suite(write_suite({"a": {"peak_bytes": 0}}))
+    (row,) = rows(results)
+    assert row["suite"] == "probe"
+    assert row["question"] == "Does it?"
+    assert row["cell"] == "a/lora/fake@cpu"
+    assert row["machine"] == "test-machine"
+    assert row["tier"] == "measured"
+    assert row["framework_peak_bytes"] == 0
+    assert row["cache_peak_bytes"] is None
+    assert row["host_peak_bytes"] > 0
+    assert 0 <= row["parent_cpu_share"] < 1
+    assert row["tokens_per_s"] > 0
+    assert row["environment_digest"]
+    assert (results / "logs" / f"{row['run_id']}.log").exists()
+
+
+def test_out_of_memory_is_a_result(measure_suite: Measured, write_suite: Callable[..., Path], results: Path) -> None:
+    suite = write_suite({"a": {"fail": "oom_host"}, "b": {}}, repeats=2)
+    summary, _ = measure_suite(suite)
+    assert summary.exit_code == 0
+    assert outcomes(results) == {("a", "oom_host"): 2, ("b", "ok"): 2}
+    again, _ = measure_suite(suite)
+    assert again.runs == []
+
+
+def test_a_failing_cell_is_tried_twice_and_the_sweep_goes_on(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    suite = write_suite({"a": {"fail": "exit"}, "b": {}}, repeats=3)
+    summary, _ = measure_suite(suite)
+    assert summary.exit_code == 3
+    assert outcomes(results) == {("a", "crashed"): 2, ("b", "ok"): 3}
+    again, _ = measure_suite(suite)
+    assert (again.runs, again.exit_code) == ([], 0)
+    anew, _ = measure_suite(suite, resume=False)
+    assert Counter(run.outcome for run in anew.runs) == {"crashed": 2, "ok": 3}
+
+
+def test_a_hole_is_a_row_entered_once(measure_suite: Measured, write_suite: Callable[..., Path], results: Path) -> None:
+    suite = write_suite({"a": {}})
+    text = suite.read_text().replace('["fake"]', '["fake", "hf@cuda"]')
+    suite.write_text(text + '[[exclude]]\nbackend = "fake"\nreason = "only the holes"\n')
+    for _ in range(2):
+        summary, watching = measure_suite(suite)
+        assert summary.runs == []
+        assert summary.exit_code == 0
+    found = {row["cell"]: (row["outcome"], row["reason"]) for row in rows(results)}
+    assert len(rows(results)) == 2
+    assert found["a/lora/fake@cpu"] == ("skipped", "only the holes")
+    assert found["a/lora/hf@cuda"][0] == "skipped"
+    assert "cuda" in found["a/lora/hf@cuda"][1]
+    assert [entry.action for entry in watching.plan.entries] == ["skip", "skip"]
+
+
+def test_a_second_sweep_is_refused_at_once(measure_suite: Measured, write_suite: Callable[..., Path]) -> None:
+    suite = write_suite({"a": {}})
+    holder = {"pid": os.getpid(), "suite": "other", "since": "now"}
+    with hold_machine(lock_path(), holder), pytest.raises(MachineBusy, match="suite other"):
+        measure_suite(suite)
+    assert measure_suite(suite)[0].exit_code == 0
+
+
+def test_an_interrupt_ends_the_sweep_and_the_next_goes_on(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    suite = write_suite({"a": {"step_s": 0.3}, "b": {"step_s": 0.3}})
+
+    def stop(event: Event) -> None:
+        if isinstance(event, Step):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    summary, _ = measure_suite(suite, Watching(stop))
+    assert summary.exit_code == 130
+    assert (summary.left, summary.left_because) == (1, "interrupted")
+    assert [row["outcome"] for row in rows(results)] == ["interrupted"]
+    again, _ = measure_suite(suite)
+    assert [run.outcome for run in again.runs] == ["ok", "ok"]
+
+
+def test_a_spent_budget_starts_nothing_more(measure_suite: Measured, write_suite: Callable[..., Path]) -> None:
+    suite = write_suite({"a": {"step_s": 0.2}, "b": {"step_s": 0.2}})
+    summary, _ = measure_suite(suite, budget_s=0.3)
+    assert len(summary.runs) == 1
+    assert (summary.left, summary.left_because, summary.exit_code) == (1, "the time budget is spent", 0)
+
+
+@pytest.mark.parametrize(
+    ("boot", "outcome"), [(None, "interrupted"), ("an earlier boot", "machine_lost")], ids=["harness killed", "machine down"]
+)
+def test_a_run_that_vanished_gets_its_row(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, machine: Machine, boot: str | None, outcome: str
+) -> None:
+    suite = write_suite({"a": {}})
+    cell = read_only_cell(read_suite(suite), machine)
+    marker = inflight.Marker(
+        run_id=new_run_id(),
+        started_at="2026-11-30T01:00:00+00:00",
+        machine_id=machine.machine_id,
+        suite="probe",
+        boot=boot or inflight.boot_id(),
+        cell=cell.to_json(),
+    )
+    inflight.begin(results, marker)
+    _, watching = measure_suite(suite)
+    found = {row["run_id"]: row for row in rows(results)}
+    assert found[marker.run_id]["outcome"] == outcome
+    assert found[marker.run_id]["started_at"].isoformat() == "2026-11-30T01:00:00+00:00"
+    assert outcomes(results)["a", "ok"] == 1
+    assert watching.notes
+    assert not list((results / inflight.FOLDER).iterdir())
+
+
+def read_only_cell(suite: Suite, machine: Machine) -> Cell:
+    from bench.plan import plan
+
+    return plan(suite, machine, {}).entries[0].cell
+
+
+def test_a_marker_whose_row_is_stored_is_only_forgotten(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, machine: Machine
+) -> None:
+    suite = write_suite({"a": {}})
+    summary, _ = measure_suite(suite)
+    cell = read_only_cell(read_suite(suite), machine)
+    marker = inflight.Marker(
+        run_id=summary.runs[0].run_id, started_at="2026-11-30T01:00:00+00:00", machine_id=machine.machine_id, suite="probe",
+        boot="x", cell=cell.to_json(),
+    )  # fmt: skip
+    inflight.begin(results, marker)
+    measure_suite(suite)
+    assert outcomes(results) == {("a", "ok"): 1}
+
+
+def test_run_ids_sort_by_time_and_never_repeat() -> None:
+    made = [new_run_id() for _ in range(100)]
+    assert len(set(made)) == 100
+    assert [each[:16] for each in made] == sorted(each[:16] for each in made)
+
+
+def test_a_summary_in_words(results: Path, fake_cell: Callable[..., Cell]) -> None:
+    assert Summary().describe(results) == "nothing left to do"
+    left = replace(Summary(), left=2, left_because="interrupted")
+    assert left.describe(results) == "nothing left to do; 2 runs left: interrupted (the same command goes on)"
+
+
+def test_a_real_ctrl_c_exits_130_and_loses_nothing(write_suite: Callable[..., Path], results: Path) -> None:
+    suite = write_suite({"a": {"step_s": 0.5}})
+    command = [sys.executable, "-m", "bench", "run", str(suite), "--results", str(results)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    markers = results / inflight.FOLDER
+    deadline_s = time.monotonic() + 30
+    while not list(markers.glob("*.json")) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
+    assert [row["outcome"] for row in rows(results)] == ["interrupted"]

@@ -1,0 +1,70 @@
+"""The worker's side, in this process: order of events, the token check, versions, and how a failure is put into words."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bench.backends.interface import SeenStep
+from bench.data import Batches
+from bench.meters.process import ProcessMemory
+from bench.record import Event, Failed, Finished, Loaded, Progress, Started, Step
+from bench.spec import Cell, Measure
+from bench.worker import WorkerSession, WrongTokens, work
+
+
+@pytest.fixture
+def worked(measure: Measure) -> Callable[[Cell], list[Event]]:
+    def run(cell: Cell) -> list[Event]:
+        events: list[Event] = []
+        work(cell, measure, events.append)
+        return events
+
+    return run
+
+
+def test_a_run_tells_versions_load_steps_and_peaks(worked: Callable[[Cell], list[Event]], fake_cell: Callable[..., Cell]) -> None:
+    events = worked(fake_cell())
+    assert isinstance(events[0], Started)
+    assert set(events[0].versions) == {"numpy"}
+    assert [type(event) for event in events[1:]] == [Progress, Loaded, Step, Step, Step, Finished]
+    steps = [event for event in events if isinstance(event, Step)]
+    assert [(step.step, step.phase) for step in steps] == [(1, "warmup"), (2, "measured"), (3, "measured")]
+    assert all(step.tokens == 16 and step.loss_tokens == 14 for step in steps)
+
+
+def test_a_failure_is_one_line_of_bounded_length(worked: Callable[[Cell], list[Event]], fake_cell: Callable[..., Cell]) -> None:
+    last = worked(fake_cell(fail="oom_host\nwith  a\ttail " + "x" * 9999, fail_at_step=1))[-1]
+    assert isinstance(last, Failed)
+    assert last.outcome == "crashed"
+    assert "\n" not in last.reason
+    assert len(last.reason) == 500
+
+
+def test_accumulated_micro_batches_are_checked_together(
+    worked: Callable[[Cell], list[Event]], fake_cell: Callable[..., Cell]
+) -> None:
+    cell = fake_cell()
+    accumulating = replace(cell, workload=replace(cell.workload, gradient_accumulation=3))
+    steps = [event for event in worked(accumulating) if isinstance(event, Step)]
+    assert [step.tokens for step in steps] == [48, 48, 48]
+    expected = Batches(512, 2, 8, 0).digest(3, 3)
+    assert steps[1].tokens_digest == expected
+
+
+def test_tokens_not_made_by_the_harness_stop_the_run(fake_cell: Callable[..., Cell], measure: Measure) -> None:
+    session = WorkerSession(fake_cell(), measure, Batches(512, 2, 8, 0), lambda event: None)
+    seen = SeenStep(
+        step=1, start_s=0, duration_s=1, tokens=16, loss_tokens=14, loss=1, framework_peak_bytes=None, tokens_digest="no"
+    )
+    with pytest.raises(WrongTokens, match="step 1 was given tokens no"):
+        session.step(seen)
+
+
+def test_signs_of_life_are_thinned_out(fake_cell: Callable[..., Cell], measure: Measure) -> None:
+    events: list[Event] = []
+    session = WorkerSession(fake_cell(), measure, Batches(512, 2, 8, 0), events.append, ProcessMemory())
+    for block in range(1000):
+        session.progress(f"block {block}")
+    assert 1 <= len(events) < 20
+    assert events[0] == Progress(what="block 0")
