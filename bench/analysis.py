@@ -144,8 +144,8 @@ def _distinct(values: pd.Series[Any]) -> tuple[Any, ...]:
 
 def describe_steps(steps: pd.DataFrame) -> pd.DataFrame:
     """Per run (index `run_id`) over its measured steps: `measured_steps`, and `slowest_step`, the slowest over the median."""
-    measured = steps.reindex(columns=["run_id", "phase", "duration_s"]).query("phase == 'measured'")
-    durations = measured.groupby("run_id")["duration_s"]
+    columns = steps.reindex(columns=["run_id", "phase", "duration_s"]).astype({"run_id": object, "duration_s": float})
+    durations = columns[columns["phase"] == "measured"].groupby("run_id")["duration_s"]
     return pd.DataFrame({"measured_steps": durations.count(), "slowest_step": durations.max() / durations.median()})
 
 

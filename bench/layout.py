@@ -25,7 +25,7 @@ def run_path(results: Path, table: TableName, machine: str, run_id: str) -> Path
     """Where a run's rows of that table lie. Raises ValueError for a machine or run that no path can name."""
     if not _RUN_ID.fullmatch(run_id):
         raise ValueError(f"run id {run_id!r} cannot be a file's name: use letters, digits, '.', '_' and '-'")
-    return results / table / f"machine={_quoted(machine)}" / f"{run_id}.parquet"
+    return results / table / f"machine={partition_name(machine)}" / f"{run_id}.parquet"
 
 
 def machine_of(path: Path) -> str:
@@ -61,8 +61,11 @@ def set_aside(results: Path, path: Path) -> Path | None:
         return None
 
 
-def _quoted(machine: str) -> str:
-    """A machine's name as a partition's, percent-encoded; readers decode it again."""
+def partition_name(machine: str) -> str:
+    """A machine's name as a partition's, percent-encoded; readers decode it again.
+
+    Raises ValueError for a name that a reader would take for a number, a date or nothing.
+    """
     if not machine.isprintable() or _NO_TEXT.fullmatch(machine.casefold()):
         raise ValueError(f"machine name {machine!r}: it must be printable, hold a letter, and not read as a date")
     return quote(machine, safe="")

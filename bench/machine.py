@@ -16,6 +16,7 @@ import uuid
 from pathlib import Path
 
 from bench.catalog import MachineProfile, machine_profiles
+from bench.layout import partition_name
 from bench.record import Gpu, Machine
 from bench.spec import BadInput
 
@@ -93,6 +94,10 @@ def checked_name(name: str) -> str:
     """The name if it can be a folder's and a partition's; BadInput with the rule otherwise."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         raise BadInput(f"machine name {name!r}: use letters, digits, '.', '_' and '-' (100 at most), a letter or digit first")
+    try:
+        partition_name(name)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
     return name
 
 

@@ -29,18 +29,36 @@ def test_a_file_appears_whole_and_leaves_nothing_else(tmp_path):
     assert names(tmp_path / "a" / "b") == ["x.parquet"]
 
 
-def test_it_is_on_disk_before_it_is_visible_and_its_name_before_it_is_acknowledged(tmp_path, monkeypatch):
-    told = []
-    real = {name: getattr(os, name) for name in ("write", "fsync", "link", "mkdir")}
+@pytest.fixture
+def told(monkeypatch):
+    """What is asked of the operating system, in order."""
+    calls = []
 
-    monkeypatch.setattr(os, "write", lambda *given: told.append("write") or real["write"](*given))
-    monkeypatch.setattr(
-        os, "fsync", lambda given: told.append(f"fsync {'folder' if is_folder(given) else 'file'}") or real["fsync"](given)
-    )
-    monkeypatch.setattr(os, "link", lambda *given: told.append("link") or real["link"](*given))
-    monkeypatch.setattr(os, "mkdir", lambda *given: told.append("mkdir") or real["mkdir"](*given))
+    def listen(name):
+        real = getattr(os, name)
+
+        def call(*given, **options):
+            calls.append(f"fsync {'folder' if is_folder(given[0]) else 'file'}" if name == "fsync" else name)
+            return real(*given, **options)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("mkdir", "write", "fsync", "link", "replace"):
+        listen(name)
+    return calls
+
+
+def test_it_is_on_disk_before_it_is_visible_and_its_name_before_it_is_acknowledged(tmp_path, told):
     write(tmp_path / "new" / "x.parquet")
     assert told == ["mkdir", "fsync folder", "write", "fsync file", "link", "fsync folder"]
+
+
+def test_so_it_is_where_it_replaces_or_is_removed(tmp_path, told):
+    path = tmp_path / "x.parquet"
+    with atomic.staged(path, b"content") as temporary:
+        atomic.republish(temporary, path)
+    atomic.remove(path)
+    assert told == ["write", "fsync file", "replace", "fsync folder", "fsync folder"]
 
 
 def test_a_file_that_is_there_is_never_replaced(tmp_path):

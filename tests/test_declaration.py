@@ -73,8 +73,11 @@ def test_what_is_right_keeps_the_order_of_the_file():
         ("[fixed]\nweights_dtype = 'bf16'", 'fixed.weights_dtype: unknown weights_dtype "bf16"; did you mean "bfloat16"?'),
         ("[fixed]\noptimizer = 'adam'", 'fixed.optimizer: unknown optimizer "adam"; did you mean "adamw"?'),
         ("[fixed]\nquantization_bits = 3", "fixed.quantization_bits: expected one of 4, 8, got 3"),
-        ("[fixed]\nmodules = 'q_prj'", "fixed.modules: unknown module 'q_prj': use all, attention, or names among q_proj, k_proj, "
-            "v_proj, o_proj, gate_proj, up_proj, down_proj"),
+        (
+            "[fixed]\nmodules = 'q_prj'",
+            "fixed.modules: unknown module 'q_prj': use all, attention, or names among "
+            "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj",
+        ),
         ("[fixed]\nrank = [4, 8]", "fixed.rank: expected a whole number, got a list; several values make a list in [sweep]"),
         ("[fixed]\nseed = 1979-05-27", "fixed.seed: expected a whole number, got 1979-05-27"),
         ("[fixed]\nlerning_rate = 1", 'fixed.lerning_rate: unknown key; did you mean "learning_rate"?'),
@@ -87,11 +90,13 @@ def test_what_is_right_keeps_the_order_of_the_file():
         ("[budget]\nminutes = -1", "budget.minutes: -1 is out of range: must be above 0"),
         ("[budget]\nhours = 2", "budget.hours: unknown key; use minutes"),
         ("[exclude]\nmethod = 'full'", "exclude: expected a list, got a table"),
-        ("[[exclude]]\nmethod = ['full']\nreason = 'x'", "exclude[0].method: expected one of full, lora, qlora, serve, got a list; "
-            "repeat [[exclude]] for each"),
+        (
+            "[[exclude]]\nmethod = ['full']\nreason = 'x'",
+            "exclude[0].method: expected one of full, lora, qlora, serve, got a list; repeat [[exclude]] for each",
+        ),
         ("[[exclude]]\nreason = ''", "exclude[0].reason: empty"),
     ],
-)  # fmt: skip
+)
 def test_a_faulty_field_is_one_line_with_file_path_fault_and_remedy(line, fault):
     said, problems = read(f"{GOOD}\n{line}\n")
     assert problems == [f"s.toml: {fault}"]

@@ -98,7 +98,7 @@ def test_two_alike_are_told_apart_by_their_id() -> None:
     assert machine_id((RTX_4090, other)) == machine_id((other, RTX_4090))
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "a b", "machine=x", "é", "x" * 101, "-x"])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a b", "machine=x", "é", "x" * 101, "-x", "4090", "2024-01-01", "epoch"])
 def test_a_name_that_cannot_be_a_folder_is_refused(name: str) -> None:
     with pytest.raises(BadInput, match="machine name"):
         checked_name(name)

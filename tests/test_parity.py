@@ -34,10 +34,10 @@ STEPS = 8
 FALL = 0.2
 """The least share of its first loss that each side must lose: with nothing learnt there is nothing to compare."""
 LOSS_TOLERANCE = 0.005
-"""Measured: losses agree to 6e-6 (float32 rounding), and every mutant is 5% off or more by its second step."""
-CHANGE_TOLERANCE = 1e-3
-"""Of |left - right| / |left| per weight. Measured: 1e-4 at worst, and 0.7 or more somewhere in every mutant. A direction
-is compared by the same number: within 1e-3 the cosine is over 0.9999995."""
+"""Measured: losses agree to 7e-6 (float32 rounding), and every mutant is 4% off or more by its second step."""
+CHANGE_TOLERANCE = 0.02
+"""Of |left - right| / |left|, weight by weight, so cosines are over 0.9998. Measured: 2e-5 as a rule, 4e-3 at worst, where
+rounding decides which way Adam takes a gradient near zero; every mutant is 0.67 off or more somewhere."""
 
 CONFIG = {
     "hidden_size": 64,
@@ -184,7 +184,6 @@ class Apple:
         return mlx_build.build(Cell(work, "mlx", "cpu"), Recorder())
 
     def weights(self, model: Any) -> Arrays:
-        """The base weights, 4-bit ones as what they stand for."""
         import mlx.core as mx
         from mlx.utils import tree_flatten
 

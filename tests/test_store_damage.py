@@ -20,18 +20,8 @@ import pytest
 
 from bench import layout, seal, store
 from bench.record import Reading, Run, Step
-from bench.spec import model_from_config, workload
 
 FIXTURES = Path(__file__).parent / "fixtures"
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_attention_heads": 4,
-    "num_hidden_layers": 2,
-    "vocab_size": 256,
-}
-WORK = workload(model=model_from_config("tiny-llama", LLAMA), method="lora")
 STEPS = [
     Step(step=1, phase="warmup", start_s=0.0, duration_s=0.5, tokens=32, loss_tokens=31, loss=5.5, framework_peak_bytes=0),
     Step(step=2, phase="measured", start_s=0.5, duration_s=0.25, tokens=32, loss_tokens=0, loss=None, tokens_digest="0f"),
@@ -61,11 +51,6 @@ def file_of(results, run_id="run-1", table="runs", machine="box") -> Path:
 
 def every_file(results) -> list[Path]:
     return sorted(path.relative_to(results) for path in results.rglob("*") if path.is_file())
-
-
-def optional_columns() -> dict[str, pa.DataType]:
-    schema = store.SCHEMAS["runs"]
-    return {field.name: schema.field(field.name).type for field in fields(Run) if field.default is None}
 
 
 # Damage

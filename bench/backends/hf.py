@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 
+from bench.backends.hf_build import attach_adapters, build
+from bench.backends.hf_device import UnsupportedError
+from bench.backends.hf_train import train
 from bench.backends.interface import Session
 from bench.data import Batches
 from bench.record import Outcome, Peaks
@@ -75,17 +78,12 @@ class HuggingFace:
 
     def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
         """Build the model, attach adapters, train. Raises `UnsupportedError` for what shows only once torch is there."""
-        from bench.backends.hf_build import attach_adapters, build
-        from bench.backends.hf_train import train
-
         started_s = time.perf_counter()
         model = attach_adapters(build(cell, session), cell.workload)
         return train(model, cell, batches, session, started_s=started_s)
 
     def fault(self, error: BaseException) -> str | None:
         """The outcome that an exception stands for, read from its kind and its message."""
-        from bench.backends.hf_device import UnsupportedError
-
         if isinstance(error, UnsupportedError):
             return "unsupported"
         if isinstance(error, MemoryError):

@@ -131,7 +131,7 @@ def _quantize_skeleton(model: Any, cell: Cell) -> Any:
     quantizer.preprocess_model(model=model, device_map={"": cell.device}, dtype=dtype)
     for module in model.modules():
         if isinstance(module, Linear4bit):
-            # On CPUs with AVX512-BF16 a forward in eval mode repacks the weights, and a later backward then fails.
+            # On CPUs with AVX512-BF16 a forward in eval mode repacks the weights, and gradients are then lost, without an error.
             module.support_avx512bf16_for_cpu = False
     return quantizer
 

@@ -67,10 +67,8 @@ class Mlx:
             import_module(module)
 
     def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
-        import mlx.core as mx
-
         self._device = cell.device
-        mx.set_default_device(mx.cpu if cell.device == "cpu" else mx.gpu)
+        _choose_device(cell.device)
         began_s = time.perf_counter()
         model = mlx_build.build(cell, session)
         mlx_build.attach_adapters(model, cell.workload)
@@ -94,6 +92,16 @@ class Mlx:
         if re.search(HOST_OR_DEVICE, text):
             return "oom_host" if self._device == "cpu" else "oom_device"
         return next((outcome for pattern, outcome in FAULTS if re.search(pattern, text)), None)
+
+
+def _choose_device(device: Device) -> None:
+    """Compute there from now on. MLX calls Metal and CUDA alike `gpu`, so which of them it has must be asked."""
+    import mlx.core as mx
+
+    there = {"cpu": True, "metal": mx.metal.is_available(), "cuda": mx.cuda.is_available()}
+    if not there.get(device):
+        raise mlx_build.UnsupportedError(f"MLX sees no {device} device here")
+    mx.set_default_device(mx.cpu if device == "cpu" else mx.gpu)
 
 
 def describe(model: Any, cell: Cell) -> dict[str, str]:
@@ -189,6 +197,8 @@ def _refuses_architecture(cell: Cell) -> str | None:
 
 
 def _refuses_device(cell: Cell) -> str | None:
+    if cell.device not in Mlx.devices:
+        return f"mlx does not run on {cell.device}"
     if cell.device != "cuda" or find_spec("mlx") is None or any(_is_installed(name) for name in CUDA_DISTRIBUTIONS):
         return None
     return "this MLX was installed without CUDA: pip install 'mlx[cuda13]'"

@@ -77,11 +77,12 @@ def _speed_figure(points: pd.DataFrame, shown: dict[str, list[str]]) -> Figure:
     looks = looks_of(points["party"])
     row_height_in = max(0.26, 0.11 * len(looks.colours) + 0.08)
     heights = [max(1.5, len(rows)) * row_height_in for rows in shown.values()]
-    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.42 * len(shown) + 0.8), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.6 * len(shown) + 0.7), layout="constrained")
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for ax, (method, rows) in zip(panels, shown.items(), strict=True):
         _speed_panel(ax, points[(points["method"] == method) & points["row"].isin(rows)], rows, looks)
         ax.set_title(method, loc="left", fontweight="bold")
+        ax.xaxis.set_tick_params(labelbottom=True)
     low, high = points["tokens_per_s"].min(), points["tokens_per_s"].max()
     panels[-1].set_xscale("log")
     panels[-1].set_xlim(low / 1.25, high * 1.25)
@@ -126,11 +127,12 @@ def _rows(ax: Axes, labels: Sequence[str]) -> None:
 
 def _ratio_figure(shown: Sequence[tuple[str, pd.DataFrame]]) -> Figure:
     heights = [0.27 * len(group) + 0.1 for _, group in shown]
-    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.42 * len(shown) + 0.5), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.6 * len(shown) + 0.4), layout="constrained")
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for ax, (title, group) in zip(panels, shown, strict=True):
         _ratio_panel(ax, group)
         ax.set_title(wording.shorten(title, 110), loc="left", fontsize=9, fontweight="bold")
+        ax.xaxis.set_tick_params(labelbottom=True)
     values = pd.concat([group["ratio"] for _, group in shown])
     low, high = min(values.min(), 1) / 1.4, max(values.max(), 1) * 1.4
     panels[-1].set_xscale("log")

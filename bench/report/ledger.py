@@ -60,7 +60,7 @@ def holes(findings: Findings) -> Section:
 
 def every_run(findings: Findings) -> Section:
     """Every run with its outcome and reason."""
-    return Section("runs", "Every run", tables=(tabulate("Runs", records(findings.runs), _RUN),))
+    return Section("runs", "Every run", tables=(tabulate("Every run", records(findings.runs), _RUN),))
 
 
 def provenance(findings: Findings) -> Section:

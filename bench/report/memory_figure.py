@@ -60,10 +60,11 @@ def peaks(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFram
         found = frame["peak_bytes"].isna() & frame[column].notna()
         frame.loc[found, "meter"] = meter
         frame["peak_bytes"] = frame["peak_bytes"].fillna(frame[column])
-    usual = frame[frame["meter"] != ""].groupby("party")["meter"].min()
+    known = frame[frame["meter"] != ""]
+    usual = dict(zip(known["party"], known["meter"], strict=True))
     lost = frame["ran_out"] & frame["peak_bytes"].isna()
     frame.loc[lost, "peak_bytes"] = _capacities(frame, capacities)[lost]
-    frame.loc[lost, "meter"] = frame.loc[lost, "party"].map(usual).fillna(METERS["framework_peak_bytes"])
+    frame.loc[lost, "meter"] = [usual.get(party, METERS["framework_peak_bytes"]) for party in frame.loc[lost, "party"]]
     return frame[frame["peak_bytes"] > 0].sort_values(["method", "party", "parameters", "work"], kind="stable")
 
 

@@ -5,7 +5,7 @@ In: `Findings`. Out: the document's questions, facts and first sections.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -72,19 +72,19 @@ def machines(findings: Findings) -> Section:
 
 
 def software(findings: Findings) -> Section:
-    """The versions of packages, a column for each backend on each machine."""
+    """The versions of the packages that each backend used on each machine."""
     seen: dict[str, dict[str, set[str]]] = {}
-    parties = party_names(findings.runs)
-    for party, versions in zip(parties, findings.runs["versions"], strict=True):
+    for party, versions in zip(party_names(findings.runs), findings.runs["versions"], strict=True):
+        packages = seen.setdefault(party, {})
         for package, version in _pairs(versions):
-            seen.setdefault(package, {}).setdefault(party, set()).add(version)
-    rows = [{"package": name, **{party: ", ".join(sorted(each)) for party, each in seen[name].items()}} for name in sorted(seen)]
-    columns = [Column(party, party) for party in sorted(set(parties))]
+            packages.setdefault(package, set()).add(version)
+    rows = [{"party": party, "versions": _versions(packages)} for party, packages in sorted(seen.items())]
     mixed = int((findings.summaries["environments"].map(len) > 1).sum())
     notes = (
         [f"{mixed} cells pool runs of more than one set of packages; see the packages digests under provenance."] if mixed else []
     )
-    return Section("software", "Software", tables=(tabulate("Versions", rows, [Column("package", "package"), *columns], notes),))
+    columns = (Column("backend and machine", "party"), Column("versions", "versions"))
+    return Section("software", "Software", tables=(tabulate("Software", rows, columns, notes),))
 
 
 def glance(findings: Findings) -> Section:
@@ -99,23 +99,23 @@ def glance(findings: Findings) -> Section:
 
 def _glance(method: str, summaries: pd.DataFrame) -> Table:
     works = list(dict.fromkeys(summaries["row"]))
-    rows: dict[str, dict[str, Any]] = {work: {"row": work} for work in works[:ROWS_AT_A_GLANCE]}
-    for (work, party), group in summaries.groupby(["row", "party"]):
-        if work in rows:
-            rows[work][str(party)] = _entry(group)
+    found: dict[str, dict[str, list[Record]]] = {}
+    for record in records(summaries):
+        found.setdefault(record["row"], {}).setdefault(record["party"], []).append(record)
+    rows = [{"row": work, **{party: _entry(group) for party, group in found[work].items()}} for work in works[:ROWS_AT_A_GLANCE]]
     columns = [Column(party, party) for party in sorted(set(summaries["party"]))]
     left_out = len(works) - len(rows)
     notes = [f"{left_out} more workloads stand in the summaries."] if left_out else []
-    return tabulate(method, rows.values(), [Column("workload", "row"), *columns], notes)
+    return tabulate(method, rows, [Column("workload", "row"), *columns], notes)
 
 
-def _entry(summaries: pd.DataFrame) -> Cell:
+def _entry(group: Sequence[Record]) -> Cell:
     """One workload on one party; several implementations stand one after the other."""
-    texts = [_in_short(row) for row in records(summaries)]
-    outcomes = [each for each in OUTCOMES if summaries[f"n_{each}"].any()]
-    clean = bool((summaries["n_clean"] > 0).any())
-    tones = {wording.tone(each) for each in outcomes if each != "ok"}
-    return Cell(" | ".join(dict.fromkeys(texts)), "good" if clean else "bad" if "bad" in tones else "quiet")
+    text = " | ".join(dict.fromkeys(_in_short(row) for row in group))
+    if any(row["n_clean"] for row in group):
+        return Cell(text, "good")
+    tones = {wording.tone(each) for each in OUTCOMES for row in group if row[f"n_{each}"]}
+    return Cell(text, "bad" if "bad" in tones else "quiet")
 
 
 def _in_short(row: Record) -> str:
@@ -139,6 +139,10 @@ def _tiers(runs: pd.DataFrame) -> str:
 def _distinct(runs: pd.DataFrame, column: str) -> list[str]:
     values = runs[column].dropna()
     return sorted({f"{value:g}" if isinstance(value, float) else str(value) for value in values} - {""})
+
+
+def _versions(packages: Mapping[str, set[str]]) -> str:
+    return ", ".join(f"{package} {' or '.join(sorted(versions))}" for package, versions in sorted(packages.items()))
 
 
 def _pairs(versions: Any) -> list[tuple[str, str]]:

@@ -68,7 +68,6 @@ _REFUSED = (
     Column("first", "above"),
     Column("second", "below"),
     Column("refused, as", "refused"),
-    Column("comparisons", "comparisons", "number"),
     Column("workloads", "workloads"),
 )
 _IMPLEMENTATION = (Column("name", "name"), Column("backend", "backend"), Column("as recorded", "text"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
@@ -38,7 +39,8 @@ _SETTINGS: dict[Any, Any] = {
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
     """The settings under which a figure of that name is both drawn and written, whatever the user's own may be."""
-    with mpl.rc_context():
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # drawn as a box; the tables have the character itself
         mpl.rcdefaults()
         mpl.rcParams.update({**_SETTINGS, "svg.hashsalt": name})
         yield

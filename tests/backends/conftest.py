@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -70,9 +71,10 @@ class HfRun:
 
 @pytest.fixture(scope="session")
 def hf() -> HuggingFace:
-    """The backend, its stack imported: seconds, so once."""
+    """The backend, its stack imported: seconds, so once. One thread, for at this size a second one only waits."""
     backend = HuggingFace()
     backend.prepare()
+    import_module("torch").set_num_threads(1)
     return backend
 
 

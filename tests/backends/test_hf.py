@@ -121,7 +121,10 @@ def test_a_failed_allocation_on_the_host_is_read_as_such(hf: HuggingFace) -> Non
 
 
 FAULTS = [
-    ("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB of which 8.69 MiB is free.", "oom_device"),
+    (
+        "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB of which 8.69 MiB is free.",
+        "oom_device",
+    ),
     ("MPS backend out of memory (MPS allocated: 9.05 GB, other allocations: 2.40 MB, max allowed: 9.07 GB).", "oom_device"),
     ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "oom_device"),
     ("CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported", "device_lost"),

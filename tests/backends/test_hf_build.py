@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,9 +41,7 @@ def test_counts_every_parameter_once(hf_cell: Callable[..., Cell], built: Build,
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("method", ["full", "qlora"])
-def test_every_weight_stands_in_its_final_precision(
-    hf_cell: Callable[..., Cell], built: Build, method: str, dtype: str
-) -> None:
+def test_every_weight_stands_in_its_final_precision(hf_cell: Callable[..., Cell], built: Build, method: str, dtype: str) -> None:
     model = built(hf_cell("qwen3", method, weights_dtype=dtype, optimizer="sgd"))
     held = {name: str(weight.dtype) for name, weight in model.named_parameters()}
     packed = {name for name, kind in held.items() if kind == "torch.uint8"}
@@ -60,14 +59,19 @@ def test_float32_masters_are_the_weights(hf_cell: Callable[..., Cell], built: Bu
 
 def test_weights_are_normal_norms_one_biases_zero(hf_cell: Callable[..., Cell], built: Build) -> None:
     model = built(hf_cell("qwen2", "full", config={"initializer_range": 0.05}, weights_dtype="float32"))
+    drawn = []
     for name, weight in model.named_parameters():
         if name.endswith("bias"):
             assert not weight.any()
         elif "norm" in name:
             assert (weight == 1).all()
         else:
-            assert float(weight.std()) == pytest.approx(0.05, rel=0.05)
-            assert float(weight.mean()) == pytest.approx(0, abs=0.003)
+            drawn.append(weight.detach().flatten())
+    assert len(drawn) == 1 + 3 * 7
+    values = torch.cat(drawn)
+    assert float(values.std()) == pytest.approx(0.05, rel=0.01)
+    assert float(values.mean()) == pytest.approx(0, abs=0.001)
+    assert float((values.abs() > 0.1).float().mean()) == pytest.approx(0.0455, rel=0.1)  # beyond two deviations
 
 
 def test_the_seed_makes_the_weights(hf_cell: Callable[..., Cell], built: Build) -> None:
@@ -114,20 +118,27 @@ def test_four_bits_stand_for_the_same_weights(
         assert layer.weight.numel() * 2 == stood_for.numel()
 
 
-def test_a_forward_in_eval_mode_leaves_four_bits_trainable(hf_cell: Callable[..., Cell], built: Build) -> None:
-    """On a CPU with AVX512-BF16, bitsandbytes repacks the weights in eval mode unless told not to."""
+def test_a_forward_in_eval_mode_leaves_the_gradients_of_four_bits_alone(hf_cell: Callable[..., Cell], built: Build) -> None:
+    """On a CPU with AVX512-BF16, bitsandbytes repacks weights in eval mode unless told not to; gradients are then lost."""
+    from bitsandbytes.nn import Linear4bit
+
     cell = hf_cell(method="qlora")
     model = attach_adapters(built(cell), cell.workload)
     ids = torch.arange(3, 19)[None]
+
+    def gradients() -> list[Any]:
+        model.zero_grad()
+        model.train()(input_ids=ids, labels=ids).loss.backward()
+        return [weight.grad.clone() for weight in model.parameters() if weight.requires_grad]
+
+    before = gradients()
     with torch.no_grad():
         model.eval()(input_ids=ids)
-    model.train()(input_ids=ids, labels=ids).loss.backward()
-    assert all(weight.grad is not None for weight in model.parameters() if weight.requires_grad)
+    assert all(torch.equal(one, other) for one, other in zip(before, gradients(), strict=True))
+    assert not any(module.support_avx512bf16_for_cpu for module in model.modules() if isinstance(module, Linear4bit))
 
 
-def test_gives_a_sign_of_life_for_each_parameter(
-    hf: HuggingFace, hf_cell: Callable[..., Cell], hf_recorder: Any
-) -> None:
+def test_gives_a_sign_of_life_for_each_parameter(hf: HuggingFace, hf_cell: Callable[..., Cell], hf_recorder: Any) -> None:
     session = hf_recorder()
     build(hf_cell(method="qlora"), session)
     assert "built model.layers.1.mlp.down_proj.weight" in session.told
@@ -180,7 +191,7 @@ def test_a_full_fine_tune_trains_all_and_has_no_adapters(hf_cell: Callable[..., 
 
 @pytest.mark.parametrize(
     ("config", "found"),
-    [({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 3}, 0), ({"model_type": "phi"}, 15)],
+    [({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 3}, 0), ({"model_type": "phi"}, 9)],
     ids=["none of the modules", "some of the modules"],
 )
 def test_an_architecture_without_the_modules_is_unsupported(
@@ -206,7 +217,7 @@ class Quiet:
     def progress(self, what): ...
 
 def overhead(blocks, method):
-    config = {"model_type": "llama", "hidden_size": 512, "num_hidden_layers": blocks, "intermediate_size": 1408, "vocab_size": 512,
+    config = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": blocks, "intermediate_size": 704, "vocab_size": 512,
               "num_attention_heads": 8, "num_key_value_heads": 8, "tie_word_embeddings": False}
     gc.collect()
     open("/proc/self/clear_refs", "w").write("5")
@@ -227,12 +238,13 @@ print(json.dumps({**streamed, "hoarding": [overhead(blocks, "qlora") for blocks 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")
 def test_building_costs_the_same_on_top_for_any_number_of_layers() -> None:
-    """13 and 38 million parameters; a builder that keeps what it drew until the end needs 51 MB more for the second."""
-    environment = {"MALLOC_MMAP_THRESHOLD_": "65536", "PATH": "/usr/bin:/bin"}  # freed tensors go back at once
+    """3 and 10 million parameters; a builder that keeps what it drew until the end needs 26 MB more for the second."""
+    # Freed tensors go back at once; at this size a second thread only waits.
+    environment = {"MALLOC_MMAP_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
     done = subprocess.run([sys.executable, "-c", PEAK_SCRIPT], capture_output=True, text=True, check=True, env=environment)
     overheads = json.loads(done.stdout.splitlines()[-1])
     growth = {name: twelve - four for name, (four, twelve) in overheads.items()}
-    assert growth["full"] < 4 * MIB
-    assert growth["qlora"] < 4 * MIB
-    assert growth["hoarding"] > 30 * MIB
-    assert overheads["qlora"][1] < 32 * MIB
+    assert growth["full"] < MIB
+    assert growth["qlora"] < MIB
+    assert growth["hoarding"] > 15 * MIB
+    assert overheads["qlora"][1] < 8 * MIB

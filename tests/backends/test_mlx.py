@@ -211,6 +211,7 @@ def test_cuda_needs_its_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = door.Mlx().refuses(cell_of(device="cuda"))
     assert refusal is not None
     assert "mlx[cuda13]" in refusal
+    assert door.Mlx().refuses(cell_of(device="mps")) == "mlx does not run on mps"
     monkeypatch.setattr(door, "CUDA_DISTRIBUTIONS", ("mlx-cuda-13", "mlx"))
     assert door.Mlx().refuses(cell_of(device="cuda")) is None
 
@@ -263,13 +264,19 @@ def test_faults_are_read(error: BaseException, outcome: str | None) -> None:
     assert outcome is None or outcome in OUTCOMES
 
 
-def test_the_device_is_remembered_for_reading_faults() -> None:
-    """On Metal the same words speak of the device's memory; a machine without a GPU says no before any allocation."""
+@pytest.mark.parametrize("device", ["metal", "cuda"])
+def test_a_device_that_mlx_does_not_see_is_unsupported(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlx.core as mx
+
+    monkeypatch.setattr(getattr(mx, device), "is_available", lambda: False)
+    cell = cell_of(device=device)
+    with pytest.raises(UnsupportedError, match=f"MLX sees no {device} device here"):
+        door.Mlx().run(cell, batches_of(cell), Recorder())
+
+
+def test_the_same_words_speak_of_the_devices_memory_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "_choose_device", lambda device: None)
     backend = door.Mlx()
     cell = cell_of(device="metal")
-    if sys.platform == "darwin":
-        backend.run(cell, batches_of(cell), Recorder(max_steps=1))
-    else:
-        with pytest.raises(ValueError, match="without gpu backend"):
-            backend.run(cell, batches_of(cell), Recorder(max_steps=1))
+    backend.run(cell, batches_of(cell), Recorder(max_steps=1))
     assert backend.fault(RuntimeError("[malloc] Unable to allocate 1024 bytes.")) == "oom_device"

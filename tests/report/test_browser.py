@@ -1,0 +1,184 @@
+"""The page in a real browser, which is asked what it fetched, what it complained of and what it drew.
+
+The browser's own logs are read, not the page's: Chromium's network events say what was requested, its console what was
+refused. Pages that are known to be bad show that these checks can fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from bench.catalog import machine_profiles
+from bench.report import page
+
+CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+ARGUMENTS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars"),
+)
+DRAWN = """
+const pictures = [...document.querySelectorAll('img, svg')];
+return pictures.map(each => {
+  const box = each.getBoundingClientRect();
+  const inside = each.tagName === 'IMG' ? each.naturalWidth
+    : [...each.querySelectorAll('path, use')].filter(part => part.getBoundingClientRect().width > 0).length;
+  return [each.tagName.toLowerCase(), box.width, box.height, inside];
+});
+"""
+
+pytestmark = pytest.mark.browser
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What the browser tells of one page: requests by their address, console messages, pictures, widths in pixels.
+
+    The width is the one that the screen was given: a phone's browser widens `innerWidth` to whatever does not fit.
+    """
+
+    requests: list[str]
+    complaints: list[str]
+    pictures: list[tuple[str, float, float, float]]
+    scroll_width: int
+    width: int
+
+    def faults(self, path: Path) -> list[str]:
+        """Everything that a report's page must not do."""
+        outside = [f"requested {url}" for url in self.requests if url != path.as_uri() and not url.startswith("data:")]
+        blank = [f"not drawn: {picture}" for picture in self.pictures if min(picture[1:]) <= 0]
+        sideways = [f"{self.scroll_width} wide on {self.width}"] if self.scroll_width > self.width else []
+        return [*outside, *self.complaints, *blank, *sideways]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    missing = [path for path in (CHROMIUM, DRIVER) if shutil.which(path) is None]
+    if missing and os.environ.get("WINGSPAN_REQUIRE_BROWSER") == "1":
+        pytest.fail(
+            f"WINGSPAN_REQUIRE_BROWSER=1, and there is no {' or '.join(missing)} (Debian: apt install chromium chromium-driver)"
+        )
+    if missing:
+        pytest.skip(f"no {' or '.join(missing)} on this machine")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def visit(browser: webdriver.Chrome) -> Callable[..., Visit]:
+    def open_page(path: Path, width: int = 1280, scheme: str = "light") -> Visit:
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        browser.get("about:blank")
+        browser.get_log("performance"), browser.get_log("browser")
+        browser.get(path.as_uri())
+        scroll_width = browser.execute_script("return document.scrollingElement.scrollWidth")
+        pictures = [tuple(each) for each in browser.execute_script(DRAWN)]
+        return Visit(requests(browser), complaints(browser), pictures, scroll_width, width)
+
+    return open_page
+
+
+def requests(browser: webdriver.Chrome) -> list[str]:
+    """Every address that the network stack was asked for, refused by policy or not."""
+    events: list[dict[str, Any]] = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+
+def complaints(browser: webdriver.Chrome) -> list[str]:
+    """Errors and warnings of the console, blocked content among them."""
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, lesson_runs: pd.DataFrame, lesson_steps: pd.DataFrame) -> Path:
+    path = tmp_path_factory.mktemp("report") / "lesson.html"
+    path.write_text(page.to_html(page.compose(lesson_runs, lesson_steps, machine_profiles())), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_the_page_asks_for_nothing_complains_of_nothing_and_draws_everything(
+    width: int, scheme: str, report: Path, visit: Callable[..., Visit]
+) -> None:
+    seen = visit(report, width, scheme)
+    assert seen.faults(report) == []
+    assert report.as_uri() in seen.requests
+    assert [picture[0] for picture in seen.pictures] == ["svg"] * 3
+    assert all(picture[1] > 300 and picture[2] > 200 and picture[3] > 50 for picture in seen.pictures)
+
+
+def test_the_page_without_runs_is_as_quiet(tmp_path: Path, visit: Callable[..., Visit]) -> None:
+    path = tmp_path / "empty.html"
+    path.write_text(page.to_html(page.compose(pd.DataFrame(), pd.DataFrame())), encoding="utf-8")
+    assert visit(path, 390).faults(path) == []
+
+
+def test_the_style_is_let_through_and_follows_the_readers_scheme(
+    report: Path, visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    def colours() -> tuple[str, str]:
+        body, card = (browser.find_element(By.CSS_SELECTOR, name) for name in ("body", ".card"))
+        return body.value_of_css_property("background-color"), card.value_of_css_property("background-color")
+
+    visit(report, scheme="light")
+    light = colours()
+    visit(report, scheme="dark")
+    dark = colours()
+    assert light[0] != dark[0]
+    assert light[1] == dark[1] == "rgba(255, 255, 255, 1)"
+
+
+def test_hostile_text_runs_nothing(tmp_path: Path, run_row: Callable[..., dict[str, Any]], visit: Callable[..., Visit]) -> None:
+    text = "<script>document.title='owned'</script><img src=http://192.0.2.1/x onerror=\"document.title='owned'\">"
+    rows = pd.DataFrame([run_row(model=text, machine=text, reason=text, question=text, chip=text)])
+    path = tmp_path / "hostile.html"
+    path.write_text(page.to_html(page.compose(rows, pd.DataFrame())), encoding="utf-8")
+    assert visit(path).faults(path) == []
+
+
+BAD = {
+    "an outside image": ('<img src="http://192.0.2.1/x.png" alt="x">', "requested http://192.0.2.1/x.png"),
+    "an outside style": ('<link rel="stylesheet" href="http://192.0.2.1/x.css">', "requested http://192.0.2.1/x.css"),
+    "an outside font": (
+        "<style>@font-face { font-family: x; src: url(http://192.0.2.1/x.woff) } p { font-family: x }</style><p>text</p>",
+        "requested http://192.0.2.1/x.woff",
+    ),
+    "a neighbouring file": ('<img src="beside.png" alt="x">', "beside.png"),
+    "an image that cannot be drawn": ('<img src="data:image/png;base64,AAAA" alt="x">', "not drawn: ('img'"),
+    "an empty drawing": ('<svg width="100" height="100"></svg>', "not drawn: ('svg'"),
+    "a script that fails": ("<script>throw new Error('broken')</script>", "broken"),
+    "a page wider than the screen": ('<div style="width: 3000px">wide</div>', "3000 wide on 390"),
+    "what the policy refuses": (
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'"><p style="color: red">red</p>',
+        "Content Security Policy",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_checks_can_fail(name: str, tmp_path: Path, visit: Callable[..., Visit]) -> None:
+    content, fault = BAD[name]
+    path = tmp_path / "bad.html"
+    head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>*{margin:0}</style>'
+    path.write_text(head + content, encoding="utf-8")
+    assert any(fault in found for found in visit(path, 390).faults(path))

@@ -1,0 +1,64 @@
+"""Holes, runs, origins and damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from bench.report import ledger
+from bench.report.document import Section
+from bench.report.findings import gather
+
+Row = Callable[..., dict[str, Any]]
+
+
+def entries(section: Section, row: int = 0) -> dict[str, str]:
+    (table,) = section.tables
+    return {heading: cell.text for (heading, _), cell in zip(table.columns, table.rows[row], strict=True)}
+
+
+def made(make: Callable[..., Section], *rows: dict[str, Any], **more: Any) -> Section:
+    return make(gather(pd.DataFrame(list(rows)), pd.DataFrame(), **more))
+
+
+def test_a_cell_that_never_ran_is_a_hole_with_every_reason(failed_row: Row) -> None:
+    rows = [failed_row("crashed", reason, index=index) for index, reason in enumerate(("signal 9", "signal 11", "signal 9"))]
+    hole = entries(made(ledger.holes, *rows))
+    assert hole["outcomes"] == "3 crashed"
+    assert hole["reasons"] == "signal 11; signal 9"
+
+
+def test_a_cell_with_flagged_runs_only_is_a_hole(run_row: Row) -> None:
+    assert entries(made(ledger.holes, run_row(flags=["throttled"])))["reasons"] == "every ok run is flagged"
+
+
+def test_a_cell_that_ran_once_is_none(run_row: Row, failed_row: Row) -> None:
+    section = made(ledger.holes, run_row(index=0), failed_row("crashed", "signal 9", index=1))
+    assert section.tables == ()
+    assert section.texts == ("None.",)
+
+
+def test_runs_go_by_machine_and_time_with_all_that_was_seen(run_row: Row, failed_row: Row) -> None:
+    section = made(
+        ledger.every_run, failed_row("timeout", "no event for 60 s", index=2), run_row(index=1, flags=["cold", "shared"])
+    )
+    first, second = entries(section, 0), entries(section, 1)
+    assert (first["outcome"], first["flags"], first["loss, first → last"]) == ("ok", "cold, shared", "11.9 → 11.7")
+    assert (first["tokens/s"], first["peak, framework"], first["evidence"]) == ("400", "20.0 GB", "measured")
+    assert (second["outcome"], second["reason"], second["tokens/s"]) == ("timeout", "no event for 60 s", "")
+    assert (second["loss, first → last"], second["slowest ÷ median"]) == ("", "")
+
+
+def test_origins_name_digests_and_run_ids(run_row: Row) -> None:
+    rows = [run_row(index=index, tokens_digest="t1", environment_digest="e1") for index in (1, 0)]
+    origin = entries(made(ledger.provenance, *rows))
+    assert (origin["tokens digest"], origin["packages digest"], origin["trainable parameters"]) == ("t1", "e1", "41,943,040")
+    assert origin["run ids"] == ", ".join(sorted(row["run_id"] for row in rows))
+    assert origin["workload digest"] == rows[0]["workload_digest"]
+
+
+def test_damaged_files_are_listed_in_order() -> None:
+    section = made(ledger.damaged, damaged=[("b", "seal"), ("a", "footer")])
+    assert entries(section) == {"file": "a", "what is wrong": "footer"}

@@ -1,0 +1,95 @@
+"""Memory, rates and ratios, in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from bench.catalog import machine_profiles
+from bench.report import results
+from bench.report.document import Table
+from bench.report.findings import Findings, gather
+
+Row = Callable[..., dict[str, Any]]
+
+
+def findings(*rows: dict[str, Any]) -> Findings:
+    return gather(pd.DataFrame(list(rows)), pd.DataFrame(), machine_profiles())
+
+
+def entries(table: Table, row: int = 0) -> dict[str, str]:
+    return {heading: cell.text for (heading, _), cell in zip(table.columns, table.rows[row], strict=True)}
+
+
+def test_a_summary_tells_median_interval_meters_and_evidence(run_row: Row) -> None:
+    rows = [run_row(index=index, tokens_per_s=rate) for index, rate in enumerate((390.0, 400.0, 410.0))]
+    summary = entries(results.speed(findings(*rows)).tables[0])
+    assert summary["tokens/s"] == "400"
+    assert summary["95% interval"] == "376 – 426"
+    assert (summary["peak, framework"], summary["peak, process"]) == ("20.0 GB", "3.00 GB")
+    assert (summary["clean runs"], summary["outcomes"], summary["evidence"]) == ("3", "3 ok", "measured")
+    assert summary["implementation"] == "mlx-1"
+
+
+def test_what_was_not_measured_is_empty_and_zero_is_zero(run_row: Row) -> None:
+    summary = entries(results.speed(findings(run_row(framework_peak_bytes=None, load_s=0.0))).tables[0])
+    assert summary["peak, framework"] == ""
+    assert summary["95% interval"] == ""
+    assert summary["to build"] == "0 s"
+
+
+def test_a_stand_in_shows_its_peak_and_no_rate(run_row: Row) -> None:
+    section = results.speed(findings(run_row(tier="stand-in")))
+    summary = entries(section.tables[0])
+    assert summary["tokens/s"] == ""
+    assert summary["peak, framework"] == "20.0 GB"
+    assert section.figure is None
+
+
+def test_implementations_are_spelt_out(run_row: Row) -> None:
+    (row,) = results.speed(findings(run_row(implementation={"attention": "sdpa"}))).tables[1].rows
+    assert [cell.text for cell in row] == ["mlx-1", "mlx", "attention=sdpa"]
+
+
+def test_ratios_say_how_to_read_them(run_row: Row) -> None:
+    def pair(method: str, mlx: list[float], hf: list[float]) -> list[dict[str, Any]]:
+        sides = [("mlx", "metal", mlx), ("hf", "mps", hf)]
+        return [
+            run_row(method=method, index=i, backend=b, device=d, tokens_per_s=r)
+            for b, d, rates in sides
+            for i, r in enumerate(rates)
+        ]
+
+    rows = [*pair("full", [300, 301], [100, 101]), *pair("lora", [100, 140], [101, 130]), *pair("qlora", [300], [100, 101])]
+    rows += [{**row, "cell": f"other/{row['cell']}", "workload_digest": "o"} for row in pair("full", [100, 101], [300, 301])]
+    section = results.ratios(findings(*[{**row, "run_id": str(number)} for number, row in enumerate(rows)]))
+    readings = {entries(section.tables[0], row)["reading"] for row in range(4)}
+    assert readings == {"first is faster", "second is faster", "not told apart", "a single run on a side: no interval"}
+    assert " ".join(section.tables[0].title.split()) == "R1 mlx@metal on mac-studio-m3-ultra ÷ hf@mps on mac-studio-m3-ultra"
+    assert any(note.startswith("mlx-1: ") for note in section.tables[0].notes)
+    assert any(note.startswith("hf-1: ") for note in section.tables[0].notes)
+    assert {entries(section.tables[0], row)["evidence"] for row in range(4)} == {"measured"}
+
+
+def test_refused_comparisons_of_one_reason_stand_together(run_row: Row, failed_row: Row) -> None:
+    rows = [run_row(model=model) for model in ("llama-3.2-1b", "qwen3-4b")]
+    rows += [failed_row("oom_device", "full", model=model, backend="hf") for model in ("llama-3.2-1b", "qwen3-4b")]
+    section = results.ratios(findings(*rows))
+    assert section.figure is None
+    refused = entries(section.tables[0])
+    assert refused["refused, as"] == "hf@cuda on mac-studio-m3-ultra has no clean run (1 oom_device)"
+    assert refused["workloads"] == "llama-3.2-1b lora, qwen3-4b lora"
+
+
+def test_capacities_are_told_with_their_source(run_row: Row) -> None:
+    table = results.memory(findings(run_row())).tables[0]
+    assert [entries(table, row)["machine"] for row in range(2)] == ["mac-studio-m3-ultra", "pc-rtx-4090"]
+    assert entries(table)["whole memory"] == "103 GB"
+    assert entries(table)["source"]
+
+
+def test_without_anything_to_draw_it_says_so(failed_row: Row) -> None:
+    nothing = findings(failed_row("unsupported", "no", parameters=None))
+    assert results.memory(nothing).texts == results.speed(nothing).texts == (results.NOTHING,)

@@ -1,0 +1,271 @@
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench import plan as planning
+from bench.catalog import catalogue
+from bench.plan import Hole, describe, hole, plan, preferred_device, refusal
+from bench.record import FAILED_OUTCOMES, Gpu, Machine
+from bench.spec import BadInput, Cell, Device, Exclusion, Measure, Suite
+
+CPU = Machine(
+    name="box",
+    machine_id="0",
+    system="Linux",
+    architecture="x86_64",
+    os_version="Test OS",
+    chip="Test Chip",
+    cpu_cores=2,
+    memory_bytes=2**34,
+)
+PC = replace(CPU, name="pc", gpus=(Gpu("NVIDIA GeForce RTX 4090", 2**34),), devices=("cuda", "cpu"))
+MAC = replace(CPU, name="mac", system="Darwin", devices=("metal", "mps", "cpu"))
+
+
+class Stub:
+    """A backend that can do everything but serve."""
+
+    packages = ()
+    extras: Mapping[Device, str] = {}
+    devices = ("cuda", "cpu")
+
+    def refuses(self, cell: Cell) -> str | None:
+        return "it does not serve" if cell.workload.method == "serve" else None
+
+
+class StubMlx(Stub):
+    devices = ("metal", "cpu")
+    packages = ("json", "no_such_package", "nor_this_one")
+    extras: Mapping[Device, str] = {"metal": "mac", "cpu": "cpu"}
+
+
+@pytest.fixture(autouse=True)
+def stubs(monkeypatch):
+    monkeypatch.setattr(planning, "load_backend", lambda name: {"hf": Stub, "mlx": StubMlx}[name]())
+
+
+def suite(*, repeats: int = 3, seed: int = 0, exclude: tuple[Exclusion, ...] = (), **sweep) -> Suite:
+    sweep = {"model": ("tiny-llama-xs", "tiny-llama-s"), "method": ("full", "lora"), "backend": ("hf",)} | sweep
+    models = catalogue().models
+    return Suite(
+        name="s",
+        question="Q?",
+        sweep=tuple(sweep.items()),
+        models=tuple((name, models[name]) for name in sweep["model"]),
+        exclude=exclude,
+        repeats=repeats,
+        measure=Measure(order_seed=seed),
+    )
+
+
+def able(cell: Cell, machine: Machine) -> None:
+    return None
+
+
+def only_entry(declared: Suite, tally: dict, machine: Machine = CPU, **options):
+    """The one entry of a suite of one cell that has these outcomes behind it."""
+    key = plan(declared, machine, {}, capabilities=able).entries[0].cell.key
+    (entry,) = plan(declared, machine, {key: Counter(tally)}, **options).entries
+    return entry
+
+
+ONE = suite(model=("tiny-llama-xs",), method=("lora",))
+
+
+def test_every_cell_is_an_entry_in_the_suites_order():
+    planned = plan(suite(), CPU, {})
+    assert [entry.cell.id for entry in planned.entries] == [
+        "tiny-llama-xs/full/hf@cpu",
+        "tiny-llama-xs/lora/hf@cpu",
+        "tiny-llama-s/full/hf@cpu",
+        "tiny-llama-s/lora/hf@cpu",
+    ]
+    assert {(entry.action, entry.missing) for entry in planned.entries} == {("run", 3)}
+
+
+@pytest.mark.parametrize(
+    ("machine", "device"),
+    [
+        (CPU, "cpu"),
+        (PC, "cuda"),
+        (MAC, "cpu"),
+        (replace(PC, devices=("cpu", "cuda")), "cuda"),
+        (replace(CPU, devices=()), "cuda"),
+    ],
+)
+def test_a_backend_takes_the_device_it_prefers_of_those_there(machine, device):
+    assert preferred_device("hf", machine) == device
+
+
+def test_repeats_are_interleaved_across_cells():
+    order = [cell.id for cell in plan(suite(), CPU, {}).order]
+    rounds = [order[start : start + 4] for start in range(0, 12, 4)]
+    assert len(order) == 12
+    assert [sorted(each) for each in rounds] == [sorted(rounds[0])] * 3
+    assert len({tuple(each) for each in rounds}) > 1
+
+
+def test_the_order_hangs_on_the_seed_alone():
+    orders = [[cell.id for cell in plan(suite(seed=seed), CPU, {}).order] for seed in (0, 0, 1)]
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
+
+
+@settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1), done=st.lists(st.integers(0, 4), min_size=4, max_size=4), repeats=st.integers(1, 4))
+def test_no_cell_runs_again_before_all_that_still_miss_as_many_have_run(seed, done, repeats):
+    declared = suite(seed=seed, repeats=repeats)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "load_backend", lambda name: Stub())
+        keys = [entry.cell.key for entry in plan(declared, CPU, {}).entries]
+        planned = plan(declared, CPU, {key: Counter(ok=count) for key, count in zip(keys, done, strict=True)})
+    assert Counter(cell.key for cell in planned.order) == {
+        entry.cell.key: entry.missing for entry in planned.entries if entry.missing
+    }
+    assert [entry.missing for entry in planned.entries] == [max(0, repeats - count) for count in done]
+    seen: Counter[str] = Counter()
+    rounds = []
+    for cell in planned.order:
+        seen[cell.key] += 1
+        rounds.append(seen[cell.key])
+    assert rounds == sorted(rounds)
+
+
+@pytest.mark.parametrize(
+    ("tally", "action", "missing"),
+    [
+        ({}, "run", 3),
+        ({"ok": 1}, "run", 2),
+        ({"ok": 3}, "done", 0),
+        ({"ok": 4}, "done", 0),
+        ({"oom_device": 2, "oom_host": 1}, "done", 0),
+        ({"unsupported": 3}, "done", 0),
+        ({"ok": 2, "over_limit": 1}, "done", 0),
+        ({"ok": 2, "crashed": 1}, "run", 1),
+        ({"interrupted": 9}, "run", 3),
+        ({"skipped": 1}, "run", 3),
+        ({"crashed": 1}, "run", 3),
+    ],
+)
+def test_a_cell_is_done_when_it_has_been_answered_often_enough(tally, action, missing):
+    entry = only_entry(ONE, tally)
+    assert (entry.action, entry.missing, entry.reason) == (action, missing, None)
+
+
+def test_more_repeats_may_be_asked_for():
+    assert only_entry(ONE, {"ok": 3}, repeats=5).missing == 2
+
+
+@pytest.mark.parametrize("outcome", sorted(FAILED_OUTCOMES))
+def test_a_cell_that_failed_twice_is_left_with_the_way_to_try_again(outcome):
+    entry = only_entry(ONE, {outcome: 2, "ok": 1})
+    assert (entry.action, entry.missing) == ("done", 0)
+    assert entry.reason == f"failed 2 times (2 × {outcome}); --no-resume tries again"
+
+
+def test_failures_of_different_kinds_add_up():
+    assert (
+        only_entry(ONE, {"timeout": 1, "crashed": 1}).reason
+        == "failed 2 times (1 × crashed, 1 × timeout); --no-resume tries again"
+    )
+
+
+def test_an_exclusion_is_a_hole_with_its_reason():
+    declared = suite(exclude=(Exclusion((("method", "full"), ("model", "tiny-llama-s")), "1.2 TB"),))
+    planned = plan(declared, CPU, {})
+    assert [(entry.action, entry.reason) for entry in planned.entries] == [
+        ("run", None),
+        ("run", None),
+        ("skip", "1.2 TB"),
+        ("run", None),
+    ]
+    assert len(planned.order) == 9
+
+
+def test_what_a_backend_refuses_is_a_hole_wherever_it_runs():
+    entry = only_entry(suite(model=("tiny-llama-xs",), method=("serve",)), {})
+    assert (entry.action, entry.reason, entry.refused) == ("skip", "it does not serve", True)
+
+
+def test_what_this_environment_lacks_is_a_hole_with_the_remedy():
+    entry = only_entry(suite(model=("tiny-llama-xs",), method=("lora",), backend=("mlx",)), {}, MAC)
+    assert entry.cell.device == "metal"
+    assert (
+        entry.reason
+        == "mlx is not installed in this environment: no_such_package, nor_this_one are missing; pip install '.[mac]'"
+    )
+    assert not entry.refused
+
+
+def test_results_made_in_another_environment_count_in_this_one():
+    assert only_entry(suite(model=("tiny-llama-xs",), method=("lora",), backend=("mlx",)), {"ok": 3}, MAC).action == "done"
+
+
+def test_a_device_that_is_not_here_is_a_hole():
+    entry = only_entry(suite(model=("tiny-llama-xs",), method=("lora",), backend=("hf@cuda",)), {})
+    assert (entry.action, entry.reason, entry.refused) == ("skip", "box has no cuda; it has cpu", False)
+
+
+def test_a_device_that_the_backend_has_not_is_refused():
+    entry = only_entry(suite(model=("tiny-llama-xs",), method=("lora",), backend=("mlx@mps",)), {}, MAC)
+    assert (entry.reason, entry.refused) == ("mlx does not run on mps; use mlx@metal, mlx@cpu", True)
+
+
+def test_a_plan_for_another_machine_asks_nothing_of_this_environment():
+    (entry,) = plan(suite(model=("tiny-llama-xs",), method=("lora",), backend=("mlx",)), MAC, {}, capabilities=refusal).entries
+    assert entry.action == "run"
+    assert hole(entry.cell, MAC) is not None
+
+
+def test_only_takes_the_cells_whose_id_matches():
+    planned = plan(suite(), CPU, {}, only="*/lora/*")
+    assert [entry.cell.id for entry in planned.entries] == ["tiny-llama-xs/lora/hf@cpu", "tiny-llama-s/lora/hf@cpu"]
+
+
+def test_an_only_that_matches_nothing_names_what_is_near():
+    with pytest.raises(BadInput) as caught:
+        plan(suite(), CPU, {}, only="tiny-lama-s/lora")
+    assert str(caught.value).startswith(
+        '--only "tiny-lama-s/lora" matches none of the 4 cells of s; near it: tiny-llama-s/lora/hf@cpu'
+    )
+
+
+def test_a_capability_of_ones_own_decides():
+    planned = plan(suite(), CPU, {}, capabilities=lambda cell, machine: Hole(reason=f"not {cell.workload.method}", remedy="rest"))
+    assert {entry.reason for entry in planned.entries} == {"not full; rest", "not lora; rest"}
+    assert planned.order == ()
+
+
+def test_the_json_document_has_the_contracts_keys():
+    declared = suite(exclude=(Exclusion((("method", "full"),), "too large"),))
+    done = {plan(declared, CPU, {}).entries[1].cell.key: Counter(ok=3)}
+    document = plan(declared, CPU, done).to_json()
+    assert document["totals"] == {"run": 1, "skip": 2, "done": 1, "runs": 3}
+    first, _, _, last = document["cells"]
+    assert {name: first[name] for name in ("cell", "model", "method", "backend", "device", "action", "reason", "predicted")} == {
+        "cell": "tiny-llama-xs/full/hf@cpu",
+        "model": "tiny-llama-xs",
+        "method": "full",
+        "backend": "hf",
+        "device": "cpu",
+        "action": "skip",
+        "reason": "too large",
+        "predicted": None,
+    }
+    assert (last["action"], last["missing"]) == ("run", 3)
+    assert len({cell["workload_digest"] for cell in document["cells"]}) == 4
+
+
+def test_the_plan_is_described_line_by_line():
+    text = describe(plan(suite(exclude=(Exclusion((("method", "full"),), "too large"),)), CPU, {}))
+    assert text.splitlines() == [
+        "skip  tiny-llama-xs/full/hf@cpu: too large",
+        "run   tiny-llama-xs/lora/hf@cpu × 3",
+        "skip  tiny-llama-s/full/hf@cpu: too large",
+        "run   tiny-llama-s/lora/hf@cpu × 3",
+        "6 runs of 2 cells to make; 0 cells done, 2 skipped",
+    ]
