@@ -18,9 +18,9 @@ from annotated_types import Ge, MinLen
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from bench.architecture import model_of
+from bench.reading.architecture import model_of
+from bench.reading.strict import BadFile, Problem, meant, printable, problems_of, read_json, read_toml, shown
 from bench.spec import BadInput, Model
-from bench.strict import BadFile, Problem, meant, printable, problems_of, read_json, read_toml, shown
 
 CATALOG = Path(__file__).resolve().parents[1] / "suites" / "catalog"
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,39 +21,43 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from bench.record import Machine
 
 EXIT_BAD_INPUT, EXIT_TAINTED, EXIT_BUSY = 2, 4, 75
 UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
-class Duration(click.ParamType):
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+
+class Duration(click.ParamType[float]):
     """A time span such as `90s`, `45m`, `2h`; converts to seconds."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)\s*", str(value))
         if found is None:
             self.fail(f"{value!r} is no time span: give a number with a unit, such as 90s, 45m or 2h", param, ctx)
         return float(found.group(1)) * UNITS_S[found.group(2)]
 
 
-class SuiteName(click.ParamType):
+class SuiteName(click.ParamType[str]):
     """The path of a suite file, or the name of one in suites/."""
 
     name = "suite"
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
         names = sorted(path.stem for path in Path("suites").glob("*.toml"))
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def folder_option(name: str, default: str, text: str) -> Any:
+def folder_option(name: str, default: str, text: str) -> Decorator:
     """An option that takes a folder."""
     kind = click.Path(path_type=Path, file_okay=False)
     return click.option(name, type=kind, default=Path(default), show_default=True, help=text)
@@ -62,8 +66,8 @@ def folder_option(name: str, default: str, text: str) -> Any:
 @contextmanager
 def bad_input() -> Iterator[None]:
     """Turn what the user can mend into one clear message and its exit code, never a traceback."""
-    from bench.lock import MachineBusy
     from bench.spec import BadInput
+    from bench.sweep.lock import MachineBusy
 
     try:
         yield

@@ -21,8 +21,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from bench.catalog import resolve_model
+from bench.reading.strict import BadFile, Location, Problem, meant, problems_of
 from bench.spec import BACKENDS, DEVICES, BadInput, Implementation, Measure, Model, Suite, Workload, expand_modules
-from bench.strict import BadFile, Location, Problem, meant, problems_of
 
 MAX_PASSES = 8
 BACKEND_ENTRIES = (*BACKENDS, *(f"{name}@{device}" for name in BACKENDS for device in DEVICES))

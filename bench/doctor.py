@@ -15,13 +15,13 @@ from typing import Any
 
 from bench.backends.interface import BACKENDS, Backend, load_backend
 from bench.catalog import catalogue
-from bench.child import Job, watch
-from bench.evidence import judge
-from bench.interrupt import Interrupt, catch_interrupts
 from bench.meters.interface import METERS, load_meter
 from bench.plan import hole
 from bench.record import Event, Machine
 from bench.spec import Cell, Device, Measure, workload
+from bench.sweep.child import Job, watch
+from bench.sweep.evidence import judge
+from bench.sweep.interrupt import Interrupt, catch_interrupts
 
 PROBE_MODEL = "tiny-llama-xs"
 PROBE_TIMEOUT_S = 180.0

@@ -16,7 +16,7 @@ import uuid
 from pathlib import Path
 
 from bench.catalog import MachineProfile, machine_profiles
-from bench.layout import partition_name
+from bench.files.layout import partition_name
 from bench.record import Gpu, Machine
 from bench.spec import BadInput
 

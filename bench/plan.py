@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from bench.backends.interface import load_backend, missing_packages
 from bench.expand import cells_of, exclusion_of
+from bench.reading.strict import shown
 from bench.record import FAILED_OUTCOMES, FINAL_OUTCOMES, MAX_FAILURES, Machine, Outcome
 from bench.spec import BackendName, BadInput, Cell, Device, Suite
-from bench.strict import shown
 
 Action = Literal["run", "skip", "done"]
 ACTIONS: tuple[Action, ...] = ("run", "skip", "done")

@@ -17,16 +17,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench import inflight, store
-from bench.child import Job, watch
-from bench.evidence import judge
-from bench.interrupt import Interrupt, catch_interrupts
-from bench.lock import hold_machine, lock_path
+from bench import store
 from bench.plan import Entry, Plan, plan
 from bench.provenance import provenance
 from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run
-from bench.rows import Context, run_row
 from bench.spec import Cell, Suite
+from bench.sweep import inflight
+from bench.sweep.child import Job, watch
+from bench.sweep.evidence import judge
+from bench.sweep.interrupt import Interrupt, catch_interrupts
+from bench.sweep.lock import hold_machine, lock_path
+from bench.sweep.rows import Context, run_row
 
 EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED = 0, 3, 130
 

@@ -1,10 +1,10 @@
 """Runs <-> results/: the only file that knows Arrow.
 
-In: runs with their steps and readings. Out: one immutable Parquet file per run and table (`bench.layout` says where), and the
-same read back as Arrow tables, with word of what could not be read.
+In: runs with their steps and readings. Out: one immutable Parquet file per run and table (`bench.files.layout` says where),
+and the same read back as Arrow tables, with word of what could not be read.
 
 Page checksums cover the pages of a Parquet file but not its footer, where a single flipped bit can rename a column or change a
-type, unnoticed. So each file also bears the seal of `bench.seal` in its footer, and is believed only where that holds.
+type, unnoticed. So each file also bears the seal of `bench.files.seal` in its footer, and is believed only where that holds.
 
 Older files lack columns: these read as null. Newer files have columns, or a schema version, unknown here: what is known is
 read, and unknown columns are left out, since nobody here could say what they mean; they stay in the file.
@@ -27,8 +27,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import atomic, layout, seal
-from bench.layout import TABLES, TableName
+from bench.files import atomic, layout, seal
+from bench.files.layout import TABLES, TableName
 from bench.record import WORKLOAD_COLUMNS, Outcome, Reading, Run, Step
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()

@@ -1,7 +1,8 @@
 """Suites: a question in TOML, read strictly.
 
 In: the path of a suite file, or its name in `suites/`. Out: a `Suite` whose models are resolved; or a `SuiteError` that holds
-every fault of the file at once, one line each. `bench.declaration` judges field by field, this module what they say together.
+every fault of the file at once, one line each. `bench.declaration` judges field by field, this module what they say
+together.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.architecture import smallest_adapted_dimension
 from bench.declaration import Declared, declared, fields, schema
 from bench.expand import IN_EVERY_ID, cells_of, exclusion_of, matches
+from bench.reading.architecture import smallest_adapted_dimension
+from bench.reading.strict import BadFile, Problem, meant, printable, read_toml, shown
 from bench.spec import BackendName, Cell, Device, Exclusion, Measure, Model, Suite, Workload
-from bench.strict import BadFile, Problem, meant, printable, read_toml, shown
 
 __all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
 

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from bench.backends.interface import Backend, SeenStep, load_backend
+from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend
 from bench.data import Batches
 from bench.meters.process import ProcessMemory
-from bench.record import OUTCOMES, Event, Failed, Finished, Loaded, Progress, Started, Step, event_to_json
+from bench.reading.strict import printable
+from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step, event_to_json
 from bench.spec import Cell, Measure
 
 PROGRESS_EVERY_S = 1.0
@@ -111,10 +112,20 @@ def _versions(backend: Backend) -> dict[str, str]:
 
 
 def _failed(backend: Backend, error: Exception) -> Failed:
-    outcome = "invalid" if isinstance(error, WrongTokens) else backend.fault(error)
-    known = next((each for each in OUTCOMES if each == outcome), "crashed")
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    return Failed(outcome=known, reason=text[:REASON_CHARACTERS])
+    return Failed(outcome=_outcome_of(backend, error), reason=printable(text)[:REASON_CHARACTERS])
+
+
+def _outcome_of(backend: Backend, error: Exception) -> Outcome:
+    match error:
+        case WrongTokens():
+            return "invalid"
+        case UnsupportedError():
+            return "unsupported"
+        case MemoryError():
+            return "oom_host"
+        case _:
+            return backend.fault(error) or "crashed"
 
 
 def _pipe(descriptor: int) -> Emit:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import bench.run
-from bench import atomic, store
+from bench import store
+from bench.files import atomic
 from bench.machine import this_machine
 from bench.plan import Plan
 from bench.record import Event, Loaded, Progress, Run, Step

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from bench.catalog import CATALOG, catalogue, machine_profiles, resolve_model
+from bench.reading.strict import BadFile
 from bench.spec import BadInput, count_parameters
-from bench.strict import BadFile
 
 ALIASES = {
     "1b": "llama-3.2-1b",

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.cli import Duration, cli
-from bench.lock import hold_machine, lock_path
+from bench.sweep.lock import hold_machine, lock_path
 
 HEAVY = ("torch", "transformers", "mlx", "mlx_lm", "trl", "peft", "pandas", "pyarrow", "matplotlib", "seaborn", "scipy", "numpy")
 

@@ -10,8 +10,8 @@ from bench.plan import Plan
 from bench.progress import TimeLeft, duration_text, observer, run_line
 from bench.provenance import Provenance
 from bench.record import Machine, Run, Started
-from bench.rows import Context, run_row
 from bench.spec import Cell
+from bench.sweep.rows import Context, run_row
 
 
 @pytest.fixture

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from bench import inflight, store
-from bench.lock import MachineBusy, hold_machine, lock_path
+from bench import store
 from bench.plan import Plan
 from bench.record import Event, Machine, Run, Step
 from bench.run import Options, Summary, new_run_id, sweep
 from bench.spec import Cell, Suite
 from bench.suite import read_suite
+from bench.sweep import inflight
+from bench.sweep.lock import MachineBusy, hold_machine, lock_path
 
 
 class Watching:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench import layout, store
+from bench import store
+from bench.files import layout
 from bench.record import WORKLOAD_COLUMNS, Reading, Run, Step, workload_columns
 from bench.spec import model_from_config, workload
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import layout, seal, store
+from bench import store
+from bench.files import layout, seal
 from bench.record import Reading, Run, Step
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -16,11 +16,11 @@ import pytest
 from survival_stage import Telling
 
 from bench import store
-from bench.inflight import FOLDER
-from bench.lock import MachineBusy, hold_machine, lock_path
 from bench.machine import this_machine
 from bench.run import Options, sweep
 from bench.suite import read_suite
+from bench.sweep.inflight import FOLDER
+from bench.sweep.lock import MachineBusy, hold_machine, lock_path
 
 STAGE = Path(__file__).parent / "survival_stage.py"
 

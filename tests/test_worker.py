@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from bench.backends.interface import SeenStep
+from bench.backends.fake import Fake, FakeFault
+from bench.backends.interface import SeenStep, Session, UnsupportedError
 from bench.data import Batches
 from bench.meters.process import ProcessMemory
-from bench.record import Event, Failed, Finished, Loaded, Progress, Started, Step
+from bench.record import Event, Failed, Finished, Loaded, Peaks, Progress, Started, Step
 from bench.spec import Cell, Measure
 from bench.worker import WorkerSession, WrongTokens, work
 
@@ -59,6 +60,31 @@ def test_tokens_not_made_by_the_harness_stop_the_run(fake_cell: Callable[..., Ce
     )
     with pytest.raises(WrongTokens, match="step 1 was given tokens no"):
         session.step(seen)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (UnsupportedError("no such kernel"), "unsupported"),
+        (MemoryError("no room"), "oom_host"),
+        (ValueError("oom_host: by chance"), "crashed"),
+        (FakeFault("device_lost: gone"), "device_lost"),
+    ],
+    ids=str,
+)
+def test_the_class_of_a_failure(
+    worked: Callable[[Cell], list[Event]],
+    fake_cell: Callable[..., Cell],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    outcome: str,
+) -> None:
+    def fails(self: Fake, cell: Cell, batches: Batches, session: Session) -> Peaks:
+        raise error
+
+    monkeypatch.setattr(Fake, "run", fails)
+    last = worked(fake_cell())[-1]
+    assert last == Failed(outcome=outcome, reason=f"{type(error).__name__}: {error}")  # type: ignore[arg-type]
 
 
 def test_signs_of_life_are_thinned_out(fake_cell: Callable[..., Cell], measure: Measure) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from bench.backends.interface import SeenStep, Session
 from bench.data import Batches, TokenDigest, loss_mask
-from bench.record import Loaded, Peaks
+from bench.record import OUTCOMES, Loaded, Outcome, Peaks
 from bench.spec import BackendName, Cell, Device
 
 
@@ -63,8 +63,9 @@ class Fake:
                 break
         return Peaks(framework_peak_bytes=config.get("peak_bytes"))
 
-    def fault(self, error: BaseException) -> str | None:
-        return str(error).split(":", maxsplit=1)[0] if isinstance(error, FakeFault) else None
+    def fault(self, error: BaseException) -> Outcome | None:
+        played = str(error).partition(":")[0]
+        return next((outcome for outcome in OUTCOMES if isinstance(error, FakeFault) and outcome == played), None)
 
     def _load(self, cell: Cell, config: Mapping[str, Any], session: Session) -> None:
         session.progress("loading")

@@ -14,7 +14,6 @@ from importlib import import_module
 from types import MappingProxyType
 
 from bench.backends.hf_build import attach_adapters, build
-from bench.backends.hf_device import UnsupportedError
 from bench.backends.hf_train import train
 from bench.backends.interface import Session
 from bench.data import Batches
@@ -82,12 +81,8 @@ class HuggingFace:
         model = attach_adapters(build(cell, session), cell.workload)
         return train(model, cell, batches, session, started_s=started_s)
 
-    def fault(self, error: BaseException) -> str | None:
+    def fault(self, error: BaseException) -> Outcome | None:
         """The outcome that an exception stands for, read from its kind and its message."""
-        if isinstance(error, UnsupportedError):
-            return "unsupported"
-        if isinstance(error, MemoryError):
-            return "oom_host"
         if type(error).__name__ == "OutOfMemoryError":
             return "oom_device"
         if not isinstance(error, RuntimeError):

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.backends.hf_device import UnsupportedError, require
-from bench.backends.interface import Session
+from bench.backends.hf_device import require
+from bench.backends.interface import Session, UnsupportedError
 from bench.spec import Cell, Workload
 
 DEFAULT_INITIALIZER_RANGE = 0.02

@@ -6,12 +6,9 @@ counter at all, and what MPS offers (`torch.mps.driver_allocated_memory`) is the
 
 from __future__ import annotations
 
+from bench.backends.interface import UnsupportedError
 from bench.record import Peaks
 from bench.spec import Device
-
-
-class UnsupportedError(ValueError):
-    """The cell cannot be done here, for a reason that shows only once the framework is there. One line."""
 
 
 def require(device: Device) -> None:

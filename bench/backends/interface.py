@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from bench.data import Batches
-from bench.record import Loaded, Peaks
+from bench.record import Loaded, Outcome, Peaks
 from bench.spec import BackendName, Cell, Device
 
 
@@ -31,6 +31,10 @@ class SeenStep:
     loss: float | None
     framework_peak_bytes: int | None
     tokens_digest: str
+
+
+class UnsupportedError(ValueError):
+    """What a backend cannot do, found only once its framework is there; the outcome is `unsupported`, the message its reason."""
 
 
 class Session(Protocol):
@@ -82,8 +86,11 @@ class Backend(Protocol):
     def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
         """Build the model, train it, tell the session. Raises what the framework raises; `fault` reads it."""
 
-    def fault(self, error: BaseException) -> str | None:
-        """The outcome that an exception of this framework stands for (`oom_device`, `oom_host`, …); None: unknown."""
+    def fault(self, error: BaseException) -> Outcome | None:
+        """The outcome that an exception of this framework stands for (`oom_device`, `oom_host`, …); None: unknown.
+
+        `UnsupportedError` and `MemoryError` mean the same everywhere and are not asked about.
+        """
 
 
 BACKENDS: Mapping[BackendName, str] = {

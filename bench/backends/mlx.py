@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.backends import mlx_build, mlx_train
-from bench.backends.interface import Session
+from bench.backends.interface import Session, UnsupportedError
 from bench.data import Batches
 from bench.record import Loaded, Outcome, Peaks
 from bench.spec import BackendName, Cell, Device
@@ -83,12 +83,8 @@ class Mlx:
         )
         return mlx_train.train(model, cell, batches, session)
 
-    def fault(self, error: BaseException) -> str | None:
+    def fault(self, error: BaseException) -> Outcome | None:
         text = str(error)
-        if isinstance(error, mlx_build.UnsupportedError):
-            return "unsupported"
-        if isinstance(error, MemoryError):
-            return "oom_host"
         if re.search(HOST_OR_DEVICE, text):
             return "oom_host" if self._device == "cpu" else "oom_device"
         return next((outcome for pattern, outcome in FAULTS if re.search(pattern, text)), None)
@@ -100,7 +96,7 @@ def _choose_device(device: Device) -> None:
 
     there = {"cpu": True, "metal": mx.metal.is_available(), "cuda": mx.cuda.is_available()}
     if not there.get(device):
-        raise mlx_build.UnsupportedError(f"MLX sees no {device} device here")
+        raise UnsupportedError(f"MLX sees no {device} device here")
     mx.set_default_device(mx.cpu if device == "cpu" else mx.gpu)
 
 

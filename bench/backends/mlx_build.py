@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.backends.interface import Session
+from bench.backends.interface import Session, UnsupportedError
 from bench.spec import ATTENTION_MODULES, Cell, Workload
 
 GROUP_SIZE = 64
@@ -21,10 +21,6 @@ INITIALIZER_RANGE = 0.02
 UNTIED_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 """Families whose transformers config leaves head and embedding untied when it says nothing; mlx-lm's Llama would tie them."""
 LEFT_UNQUANTIZED = ("embed_tokens", "lm_head")
-
-
-class UnsupportedError(ValueError):
-    """What the cell declares cannot be built with mlx-lm; the message says why."""
 
 
 def build(cell: Cell, session: Session) -> Any:

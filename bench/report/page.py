@@ -17,8 +17,8 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from bench import atomic
 from bench.catalog import MachineProfile, machine_profiles
+from bench.files import atomic
 from bench.report import ledger, overview, results
 from bench.report.document import Document, Section
 from bench.report.findings import Findings, gather

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from bench.backends.hf import ENVIRONMENT, HuggingFace
-from bench.backends.hf_device import UnsupportedError
-from bench.backends.interface import load_backend, missing_packages
+from bench.backends.interface import UnsupportedError, load_backend, missing_packages
 from bench.spec import Cell
 
 REFUSED = [
@@ -107,7 +106,6 @@ def test_an_architecture_unknown_to_transformers_is_unsupported(
     cell = hf_cell(method="full", config={"model_type": "nobodys"})
     with pytest.raises(UnsupportedError, match="cannot build 'nobodys'") as caught:
         hf.run(cell, hf_batches(cell), hf_recorder())
-    assert hf.fault(caught.value) == "unsupported"
     assert "\n" not in str(caught.value)
 
 
@@ -117,7 +115,6 @@ def test_a_failed_allocation_on_the_host_is_read_as_such(hf: HuggingFace) -> Non
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**50)
     assert hf.fault(caught.value) == "oom_host"
-    assert hf.fault(MemoryError()) == "oom_host"
 
 
 FAULTS = [

@@ -14,7 +14,7 @@ import torch
 
 from bench.backends.hf import HuggingFace
 from bench.backends.hf_build import attach_adapters, build, count_parameters, count_trainable
-from bench.backends.hf_device import UnsupportedError
+from bench.backends.interface import UnsupportedError
 from bench.spec import Cell
 
 Build = Callable[[Cell], Any]
@@ -195,13 +195,12 @@ def test_a_full_fine_tune_trains_all_and_has_no_adapters(hf_cell: Callable[..., 
     ids=["none of the modules", "some of the modules"],
 )
 def test_an_architecture_without_the_modules_is_unsupported(
-    hf: HuggingFace, hf_cell: Callable[..., Cell], built: Build, config: dict[str, Any], found: int
+    hf_cell: Callable[..., Cell], built: Build, config: dict[str, Any], found: int
 ) -> None:
     cell = hf_cell(config=config)
     model = built(cell)
-    with pytest.raises(UnsupportedError, match=f"adapts 21 modules, and peft finds {found} of them") as caught:
+    with pytest.raises(UnsupportedError, match=f"adapts 21 modules, and peft finds {found} of them"):
         attach_adapters(model, cell.workload)
-    assert hf.fault(caught.value) == "unsupported"
 
 
 PEAK_SCRIPT = """

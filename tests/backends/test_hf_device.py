@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bench.backends import hf_device
-from bench.backends.hf_device import UnsupportedError
+from bench.backends.interface import UnsupportedError
 from bench.record import Peaks
 
 

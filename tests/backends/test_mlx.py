@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from bench.backends import mlx as door
-from bench.backends.interface import Backend, SeenStep, load_backend, missing_packages
-from bench.backends.mlx_build import UnsupportedError
+from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend, missing_packages
 from bench.data import Batches
 from bench.record import OUTCOMES, Loaded
 from bench.spec import Cell, Device, Implementation, Model, count_parameters, model_from_config, workload
@@ -194,9 +193,8 @@ def test_an_unknown_architecture_is_refused() -> None:
     unknown = Model("unknown", json.dumps({**LLAMA, "model_type": "perceptron"}))
     cell = with_fields(cell, workload=with_fields(cell.workload, model=unknown))
     assert door.Mlx().refuses(cell) == "mlx-lm has no model type 'perceptron'"
-    with pytest.raises(UnsupportedError, match="perceptron not supported") as caught:
+    with pytest.raises(UnsupportedError, match="perceptron not supported"):
         door.Mlx().run(cell, batches_of(cell), Recorder())
-    assert door.Mlx().fault(caught.value) == "unsupported"
 
 
 def test_aliases_are_those_of_mlx_lm() -> None:
@@ -248,13 +246,11 @@ FAILED = "[METAL] Command buffer execution failed: "
         (RuntimeError("cudaGraphInstantiate(&graph_exec_, graph) failed: out of memory"), "oom_device"),
         (RuntimeError("[malloc] Unable to allocate 1024 bytes."), "oom_host"),
         (RuntimeError("[malloc_or_wait] Unable to allocate 9663676416 bytes."), "oom_host"),
-        (MemoryError(), "oom_host"),
         (RuntimeError("[metal::malloc] Resource limit (499000) exceeded."), "crashed"),
         (RuntimeError(f"{FAILED}Caused GPU Timeout Error (00000002:kIOGPUCommandBufferCallbackErrorTimeout)"), "crashed"),
         (RuntimeError(f"{FAILED}Caused GPU Hang Error (00000003:kIOGPUCommandBufferCallbackErrorHang)"), "crashed"),
         (RuntimeError(FAILED + INTERACTIVITY), "crashed"),
         (RuntimeError(FAILED + IGNORED), "device_lost"),
-        (UnsupportedError("no such thing"), "unsupported"),
         (ValueError("shapes (2,3) and (4,5) cannot be broadcast"), None),
         (RuntimeError("the log says: out of memory lane"), None),
     ],

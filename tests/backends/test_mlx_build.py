@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bench.backends import mlx_build
-from bench.backends.mlx_build import GROUP_SIZE, UnsupportedError, adapters, attach_adapters, build
+from bench.backends.interface import UnsupportedError
+from bench.backends.mlx_build import GROUP_SIZE, adapters, attach_adapters, build
 from bench.spec import Cell, Model, Workload, canonical_json, count_parameters, model_from_config, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"

@@ -25,4 +25,6 @@ def test_importing_the_command_line_costs_little(benchmark: BenchmarkFixture) ->
 
 
 def test_asking_for_help_costs_little(benchmark: BenchmarkFixture) -> None:
-    benchmark.pedantic(lambda: subprocess.run([sys.executable, "-m", "bench", "--help"], check=True, capture_output=True), rounds=5)
+    benchmark.pedantic(
+        lambda: subprocess.run([sys.executable, "-m", "bench", "--help"], check=True, capture_output=True), rounds=5
+    )

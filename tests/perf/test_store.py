@@ -12,8 +12,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from bench import store
 from bench.provenance import Provenance
 from bench.record import Machine, Run, Step
-from bench.rows import Context, run_row
 from bench.spec import Cell
+from bench.sweep.rows import Context, run_row
 
 RUNS = 500
 STEPS = [

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import inflight
 from bench.spec import Cell
+from bench.sweep import inflight
 
 
 def marker(cell: Cell, run_id: str = "r1", machine_id: str = "m1") -> inflight.Marker:

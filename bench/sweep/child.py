@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from bench.evidence import Ending, Trace, kernel_oom_kills, log_tail
-from bench.interrupt import Interrupt
 from bench.record import Event, event_from_json
+from bench.sweep.evidence import Ending, Trace, kernel_oom_kills, log_tail
+from bench.sweep.interrupt import Interrupt
 
 GRACE_S = 10.0
 EXIT_S = 60.0

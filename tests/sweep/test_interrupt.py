@@ -4,7 +4,7 @@ import os
 import select
 import signal
 
-from bench.interrupt import catch_interrupts
+from bench.sweep.interrupt import catch_interrupts
 
 
 def test_a_signal_is_noted_and_wakes_a_wait() -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench import atomic
+from bench.files import atomic
 
 
 def write(path, content=b"content"):

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bench.evidence import Trace
 from bench.provenance import Provenance
 from bench.record import Finished, Gpu, Loaded, Machine, Peaks, Run, Started, Step
-from bench.rows import Context, run_row
 from bench.spec import WORKLOAD_FIELDS, Cell
+from bench.sweep.evidence import Trace
+from bench.sweep.rows import Context, run_row
 
 WHEN = datetime(2026, 11, 30, tzinfo=UTC)
 

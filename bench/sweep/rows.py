@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bench.evidence import Trace
 from bench.provenance import Provenance
 from bench.record import Machine, Outcome, Peaks, Run, Step, workload_columns
 from bench.spec import Cell
+from bench.sweep.evidence import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.atomic import publish, staged, sweep
+from bench.files.atomic import publish, staged, sweep
 
 FOLDER = ".inflight"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

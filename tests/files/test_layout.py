@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import layout
+from bench.files import layout
 
 
 def touch(path: Path) -> Path:

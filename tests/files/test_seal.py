@@ -1,6 +1,6 @@
 import pytest
 
-from bench.seal import BLANK, check_seal, seal
+from bench.files.seal import BLANK, check_seal, seal
 
 OF_NOTHING_ELSE = b"48de9ebe00f7dfb66dd561d1a204d74e8ba979186b853eba5e7b41d4c0df4e40"
 CONTENT = b"PAR1 some pages " + BLANK.encode() + b" a footer PAR1"

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.architecture import NOT_ARCHITECTURE, model_of, smallest_adapted_dimension
 from bench.catalog import catalogue
+from bench.reading.architecture import NOT_ARCHITECTURE, model_of, smallest_adapted_dimension
+from bench.reading.strict import BadFile
 from bench.spec import BLOCK_MODULES
-from bench.strict import BadFile
 
 LLAMA_8B = {
     "architectures": ["LlamaForCausalLM"],

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.evidence import Ending, Trace, judge, kernel_oom_kills, log_tail
 from bench.record import Failed, Finished, Loaded, Peaks, Progress, Started, Step
+from bench.sweep.evidence import Ending, Trace, judge, kernel_oom_kills, log_tail
 
 STEP = Step(step=4, phase="measured", start_s=0, duration_s=1, tokens=1, loss_tokens=1, loss=1.0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.lock import DEFAULT_LOCK, MachineBusy, hold_machine, lock_path
+from bench.sweep.lock import DEFAULT_LOCK, MachineBusy, hold_machine, lock_path
 
 HOLDER = {"pid": os.getpid(), "suite": "smoke", "since": "2026-11-30T02:00:00+00:00"}
 
@@ -24,7 +24,7 @@ def test_a_second_sweep_is_refused_and_told_who_holds(tmp_path: Path) -> None:
 def test_a_lock_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom bench.lock import hold_machine\n"
+        "import sys, time\nfrom pathlib import Path\nfrom bench.sweep.lock import hold_machine\n"
         "with hold_machine(Path(sys.argv[1]), {'pid': 1, 'suite': 's', 'since': 'x'}):\n"
         "    print('held', flush=True)\n    time.sleep(60)"
     )

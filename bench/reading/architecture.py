@@ -17,8 +17,8 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from bench.reading.strict import BadFile, Problem, problems_of, shown
 from bench.spec import BLOCK_MODULES, Model, canonical_json, model_from_config
-from bench.strict import BadFile, Problem, problems_of, shown
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 NOT_ARCHITECTURE = frozenset(

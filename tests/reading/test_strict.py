@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.strict import (
+from bench.reading.strict import (
     MAX_FILE_BYTES,
     SHOWN_CHARACTERS,
     BadFile,

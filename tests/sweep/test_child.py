@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from bench.child import Job, patience_s, watch
-from bench.evidence import Trace, judge
-from bench.interrupt import catch_interrupts
 from bench.record import Event, Loaded, Started, Step
 from bench.spec import Cell, Measure
+from bench.sweep.child import Job, patience_s, watch
+from bench.sweep.evidence import Trace, judge
+from bench.sweep.interrupt import catch_interrupts
 
 Watch = Callable[..., tuple[Trace, str, str | None, list[Event]]]
 
