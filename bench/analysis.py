@@ -258,7 +258,7 @@ def _known_implementations(frame: pd.DataFrame) -> pd.Series[str]:
 
 @cache
 def _t_quantile(n: int) -> float:
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) if n > 1 else math.nan
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))  # NaN without a degree of freedom
 
 
 def _is_sequence(value: Any) -> bool:

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Any, Literal
 
-from bench.backends.interface import load_backend, missing_packages
+from bench.backends.interface import load_backend
 from bench.expand import cells_of, exclusion_of
 from bench.reading.strict import shown
 from bench.record import FAILED_OUTCOMES, FINAL_OUTCOMES, MAX_FAILURES, Machine, Outcome
@@ -104,7 +104,7 @@ def hole(cell: Cell, machine: Machine) -> Hole | None:
     if found is not None:
         return found
     backend = load_backend(cell.backend)
-    missing = missing_packages(backend)
+    missing = backend.missing(cell.device)
     if not missing:
         return None
     extra = backend.extras.get(cell.device)

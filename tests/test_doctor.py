@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bench import doctor
-from bench.backends.interface import Backend
+from bench.backends.hf import HuggingFace
+from bench.backends.mlx import Mlx
 from bench.doctor import BackendCheck, Diagnosis, MeterCheck, describe, diagnose
 from bench.record import Gpu, Machine
 from bench.spec import Cell
@@ -44,10 +45,8 @@ def test_the_document_has_the_contracts_keys(cpu_only: Machine) -> None:
 
 
 def test_a_missing_package_is_named_with_its_extra(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacking(backend: Backend) -> list[str]:
-        return ["peft", "trl"] if backend.name == "hf" else ["mlx_lm"]
-
-    monkeypatch.setattr("bench.plan.missing_packages", lacking)
+    monkeypatch.setattr(HuggingFace, "missing", lambda self, device: ["peft", "trl"])
+    monkeypatch.setattr(Mlx, "missing", lambda self, device: ["mlx_lm"])
     found = {each.name: each for each in diagnose(machine).backends}
     assert found["hf"].reason == "hf is not installed in this environment: peft, trl are missing"
     assert found["hf"].remedy == "pip install '.[cpu]'"

@@ -29,9 +29,11 @@ MAC = replace(CPU, name="mac", system="Darwin", devices=("metal", "mps", "cpu"))
 class Stub:
     """A backend that can do everything but serve."""
 
-    packages = ()
     extras: Mapping[Device, str] = {}
     devices = ("cuda", "cpu")
+
+    def missing(self, device: Device) -> list[str]:
+        return []
 
     def refuses(self, cell: Cell) -> str | None:
         return "it does not serve" if cell.workload.method == "serve" else None
@@ -39,8 +41,10 @@ class Stub:
 
 class StubMlx(Stub):
     devices = ("metal", "cpu")
-    packages = ("json", "no_such_package", "nor_this_one")
     extras: Mapping[Device, str] = {"metal": "mac", "cpu": "cpu"}
+
+    def missing(self, device: Device) -> list[str]:
+        return ["no_such_package", "nor_this_one"]
 
 
 @pytest.fixture(autouse=True)

@@ -37,9 +37,11 @@ class Fake:
 
     name: BackendName = "fake"
     devices: tuple[Device, ...] = ("cpu",)
-    packages: tuple[str, ...] = ()
     distributions: tuple[str, ...] = ("numpy",)
     extras: Mapping[Device, str] = {}
+
+    def missing(self, device: Device) -> list[str]:
+        return []
 
     def refuses(self, cell: Cell) -> str | None:
         if cell.workload.model.config.get("model_type") != "fake":

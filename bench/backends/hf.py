@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from bench.backends.hf_build import attach_adapters, build
 from bench.backends.hf_train import train
-from bench.backends.interface import Session
+from bench.backends.interface import Session, absent
 from bench.data import Batches
 from bench.record import Outcome, Peaks
 from bench.spec import BackendName, Cell, Device
@@ -48,14 +48,19 @@ FAULTS: tuple[tuple[str, Outcome], ...] = (
 `CUDACachingAllocator.cpp`, and the strings of CUDA's `cudaGetErrorString`."""
 
 
+PACKAGES = ("torch", "transformers", "peft", "trl", "bitsandbytes", "datasets", "accelerate")
+
+
 class HuggingFace:
     """transformers + peft + trl on CUDA, MPS or the CPU. Satisfies `bench.backends.interface.Backend`."""
 
     name: BackendName = "hf"
     devices: tuple[Device, ...] = ("cuda", "mps", "cpu")
-    packages: tuple[str, ...] = ("torch", "transformers", "peft", "trl", "bitsandbytes", "datasets", "accelerate")
-    distributions: tuple[str, ...] = (*packages, "tokenizers", "triton")
+    distributions: tuple[str, ...] = (*PACKAGES, "tokenizers", "triton")
     extras: Mapping[Device, str] = MappingProxyType({"cuda": "cuda", "mps": "cpu", "cpu": "cpu"})
+
+    def missing(self, device: Device) -> list[str]:
+        return absent(*PACKAGES)
 
     def refuses(self, cell: Cell) -> str | None:
         """The first reason why the cell cannot be done exactly as declared; None if it can."""

@@ -66,16 +66,15 @@ class Backend(Protocol):
         """The devices it can use, preferred first."""
 
     @property
-    def packages(self) -> tuple[str, ...]:
-        """Importable modules that must be there, in any order."""
-
-    @property
     def distributions(self) -> tuple[str, ...]:
         """Distributions whose versions belong to a run."""
 
     @property
     def extras(self) -> Mapping[Device, str]:
         """The extra of this project that brings it, per device."""
+
+    def missing(self, device: Device) -> list[str]:
+        """The packages that this environment lacks for that device; imports none of them."""
 
     def refuses(self, cell: Cell) -> str | None:
         """Why this backend cannot do exactly what the cell declares; None if it can. Imports no framework."""
@@ -107,6 +106,6 @@ def load_backend(name: BackendName) -> Backend:
     return backend
 
 
-def missing_packages(backend: Backend) -> list[str]:
-    """Those of the backend's packages that this environment lacks, without importing any."""
-    return [package for package in backend.packages if find_spec(package) is None]
+def absent(*packages: str) -> list[str]:
+    """Those of the packages that this environment lacks, without importing any."""
+    return [package for package in packages if find_spec(package) is None]

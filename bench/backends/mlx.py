@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.backends import mlx_build, mlx_train
-from bench.backends.interface import Session, UnsupportedError
+from bench.backends.interface import Session, UnsupportedError, absent
 from bench.data import Batches
 from bench.record import Loaded, Outcome, Peaks
 from bench.spec import BackendName, Cell, Device
@@ -50,13 +50,16 @@ class Mlx:
     """The `mlx` backend."""
 
     name: BackendName = "mlx"
-    devices: tuple[Device, ...] = ("metal", "cpu", "cuda")
-    packages: tuple[str, ...] = ("mlx", "mlx_lm")
+    devices: tuple[Device, ...] = ("metal", "cuda", "cpu")
     distributions: tuple[str, ...] = ("mlx", "mlx-lm", "mlx-metal", "mlx-cpu", *CUDA_DISTRIBUTIONS, "transformers", "numpy")
     extras: Mapping[Device, str] = {"metal": "mac", "cpu": "cpu", "cuda": "mlx-cuda"}
 
     def __init__(self) -> None:
         self._device: Device = "cpu"
+
+    def missing(self, device: Device) -> list[str]:
+        lacks_cuda = device == "cuda" and not any(_is_installed(name) for name in CUDA_DISTRIBUTIONS)
+        return absent("mlx", "mlx_lm") + (["mlx-cuda"] if lacks_cuda else [])
 
     def refuses(self, cell: Cell) -> str | None:
         reasons = (check(cell) for check in CHECKS)
@@ -193,11 +196,7 @@ def _refuses_architecture(cell: Cell) -> str | None:
 
 
 def _refuses_device(cell: Cell) -> str | None:
-    if cell.device not in Mlx.devices:
-        return f"mlx does not run on {cell.device}"
-    if cell.device != "cuda" or find_spec("mlx") is None or any(_is_installed(name) for name in CUDA_DISTRIBUTIONS):
-        return None
-    return "this MLX was installed without CUDA: pip install 'mlx[cuda13]'"
+    return None if cell.device in Mlx.devices else f"mlx does not run on {cell.device}"
 
 
 def _is_installed(distribution: str) -> bool:

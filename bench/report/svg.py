@@ -42,7 +42,7 @@ def drawing(name: str) -> Iterator[None]:
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # drawn as a box; the tables have the character itself
         mpl.rcdefaults()
-        mpl.rcParams.update({**_SETTINGS, })
+        mpl.rcParams.update({**_SETTINGS, "svg.hashsalt": name})
         yield
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench.backends.hf import ENVIRONMENT, HuggingFace
-from bench.backends.interface import UnsupportedError, load_backend, missing_packages
+from bench.backends.interface import UnsupportedError, load_backend
 from bench.spec import Cell
 
 REFUSED = [
@@ -57,10 +57,10 @@ def test_accepts_the_rest(hf_cell: Callable[..., Cell], fields: dict[str, Any]) 
 
 def test_planning_imports_no_framework() -> None:
     script = (
-        "import sys; from bench.backends.interface import load_backend, missing_packages\n"
+        "import sys; from bench.backends.interface import load_backend\n"
         "from bench.spec import Cell, model_from_config, workload\n"
         "model = model_from_config('m', {'model_type': 'other'})\n"
-        "hf = load_backend('hf'); missing_packages(hf); hf.fault(MemoryError())\n"
+        "hf = load_backend('hf'); hf.missing('cpu'); hf.fault(RuntimeError())\n"
         "assert hf.refuses(Cell(workload(model=model, method='full'), 'hf', 'cpu')) is None\n"
         "print(sorted({'torch', 'transformers', 'trl', 'peft', 'datasets', 'bitsandbytes', 'pandas'} & set(sys.modules)))"
     )
@@ -71,7 +71,7 @@ def test_is_the_backend_named_hf_and_complete_here() -> None:
     backend = load_backend("hf")
     assert isinstance(backend, HuggingFace)
     assert backend.name == "hf"
-    assert missing_packages(backend) == []
+    assert backend.missing("cpu") == []
     assert {backend.extras[device] for device in backend.devices} == {"cuda", "cpu"}
 
 

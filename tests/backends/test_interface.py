@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bench.backends.interface import BACKENDS, load_backend, missing_packages
+from bench.backends.interface import BACKENDS, absent, load_backend
 from bench.spec import BACKENDS as NAMES
 from bench.spec import DEVICES, BackendName
 
@@ -23,8 +23,11 @@ def test_a_backend_describes_itself(name: BackendName) -> None:
     assert backend.devices
     assert set(backend.devices) <= set(DEVICES)
     assert name == "fake" or set(backend.extras) == set(backend.devices)
-    assert name == "fake" or backend.packages
-    assert missing_packages(backend) == []
+    assert backend.missing("cpu") == []
+
+
+def test_absent_packages_are_named() -> None:
+    assert absent("json", "no_such_package", "torch") == ["no_such_package"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bench.backends import mlx as door
-from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend, missing_packages
+from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend
 from bench.data import Batches
 from bench.record import OUTCOMES, Loaded
 from bench.spec import Cell, Device, Implementation, Model, count_parameters, model_from_config, workload
@@ -71,7 +71,7 @@ def test_the_backend_stands_behind_the_door() -> None:
     backend: Backend = load_backend("mlx")
     assert backend.devices[0] == "metal"
     assert set(backend.extras) == set(backend.devices)
-    assert missing_packages(backend) == []
+    assert backend.missing("cpu") == []
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
@@ -206,12 +206,11 @@ def test_aliases_are_those_of_mlx_lm() -> None:
 
 
 def test_cuda_needs_its_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
-    refusal = door.Mlx().refuses(cell_of(device="cuda"))
-    assert refusal is not None
-    assert "mlx[cuda13]" in refusal
-    assert door.Mlx().refuses(cell_of(device="mps")) == "mlx does not run on mps"
-    monkeypatch.setattr(door, "CUDA_DISTRIBUTIONS", ("mlx-cuda-13", "mlx"))
     assert door.Mlx().refuses(cell_of(device="cuda")) is None
+    assert door.Mlx().refuses(cell_of(device="mps")) == "mlx does not run on mps"
+    assert door.Mlx().missing("cuda") == ["mlx-cuda"]
+    monkeypatch.setattr(door, "CUDA_DISTRIBUTIONS", ("mlx-cuda-13", "mlx"))
+    assert door.Mlx().missing("cuda") == []
 
 
 def test_the_door_imports_no_framework() -> None:
