@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-from pathlib import Path
 
 import nox
 
@@ -30,16 +29,15 @@ def kind_of_machine() -> str:
     """`mac`, `cuda` or `cpu`: the fastest kind of device that this computer has."""
     if (platform.system(), platform.machine()) == ("Darwin", "arm64"):
         return "mac"
-    has_driver = shutil.which("nvidia-smi") is not None or Path("/proc/driver/nvidia/version").exists()
-    return "cuda" if platform.system() == "Linux" and has_driver else "cpu"
+    return "cuda" if platform.system() == "Linux" and shutil.which("nvidia-smi") else "cpu"
 
 
 def queue_measurements(session: nox.Session, kind: str) -> None:
     """Queue one measuring session per environment."""
-    if kind in WRONG_MACHINE and kind_of_machine() != kind:
-        session.error(f"{WRONG_MACHINE[kind]}; this is {platform.system()} on {platform.machine()}. Try: nox -s bench")
     if platform.system() == "Windows":
         session.error("Wingspan does not run on native Windows: use WSL2")
+    if kind in WRONG_MACHINE and kind_of_machine() != kind:
+        session.error(f"{WRONG_MACHINE[kind]}; this is {platform.system()} on {platform.machine()}. Try: nox -s bench")
     for extra in EXTRAS[kind]:
         session.notify(f"measure-{extra}", posargs=[SUITE[kind], *session.posargs])
 
@@ -120,7 +118,7 @@ def perf(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, types, and the one-way floors of the design."""
-    session.install("-e", ".[dev]", "nox")
+    session.install("-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")

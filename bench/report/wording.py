@@ -16,6 +16,7 @@ import pandas as pd
 from bench.record import OUTCOMES
 
 T = TypeVar("T")
+VAGUE = 100
 
 _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
 
@@ -40,11 +41,6 @@ def thinned(items: Sequence[T], most: int) -> list[T]:
     return [items[round(index * (len(items) - 1) / (most - 1))] for index in range(most)]
 
 
-def known(value: Any) -> bool:
-    """Whether anything was measured: False for None and NaN."""
-    return value is not None and not (isinstance(value, float) and math.isnan(value))
-
-
 def number(value: float | None, digits: int = 3) -> str:
     """At least `digits` significant digits, thousands set apart: 1,520; 12.3; 0.0123."""
     if value is None or math.isnan(value):
@@ -65,7 +61,7 @@ def size(value: float | None) -> str:
 
 def seconds(value: float | None) -> str:
     """A duration in seconds, with its unit."""
-    return f"{number(value)} s" if known(value) else ""
+    return f"{number(value)} s" if number(value) else ""
 
 
 def count(value: float | None, digits: int = 3) -> str:
@@ -77,8 +73,10 @@ def count(value: float | None, digits: int = 3) -> str:
 
 
 def between(low: float | None, high: float | None) -> str:
-    """An interval, "" where there is none."""
-    return f"{number(low)} – {number(high)}" if known(low) and known(high) else ""
+    """An interval, "" where there is none. One whose ends are a hundredfold apart bounds nothing, and says so instead."""
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return ""
+    return f"over {VAGUE}-fold wide" if high >= VAGUE * low else f"{number(low)} – {number(high)}"
 
 
 def outcome(name: str) -> str:

@@ -47,6 +47,8 @@ def test_counts_have_scales(value: float | None, text: str) -> None:
 
 def test_an_interval_needs_both_ends() -> None:
     assert wording.between(1.0, 2.0) == "1.00 – 2.00"
+    assert wording.between(1.0, 99.0) == "1.00 – 99.0"
+    assert wording.between(0.0001, 27e9) == "over 100-fold wide"
     assert wording.between(math.nan, 2.0) == wording.between(1.0, None) == ""
 
 
