@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from bench import store
 from bench.plan import Entry, Plan, plan
 from bench.provenance import provenance
-from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run
+from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run, Step
 from bench.spec import Cell, Suite
 from bench.sweep import inflight
 from bench.sweep.child import Job, watch
@@ -144,23 +144,25 @@ class _Sweep:
     def _measure(self, cell: Cell) -> Run:
         """One run, from its marker to its stored row."""
         run_id, started_at = new_run_id(), _now()
-        results = self.options.results
-        inflight.begin(results, _marker(self.context, cell, run_id, started_at))
+        with inflight.under_way(self.options.results, _marker(self.context, cell, run_id, started_at)):
+            run, steps = self._observe(cell, run_id, started_at)
+            store.append(self.options.results, run, steps)
+        return run
+
+    def _observe(self, cell: Cell, run_id: str, started_at: datetime) -> tuple[Run, list[Step]]:
+        """Watch one worker from its start to its end: the row and the steps to store."""
         job = Job(
             cell=cell.to_json(),
             measure=asdict(self.suite.measure),
             event_timeout_s=self.suite.measure.event_timeout_s,
-            log=results / "logs" / f"{run_id}.log",
+            log=self.options.results / "logs" / f"{run_id}.log",
             inherit=(self.lock,),
         )
         cpu_before_s, began_s = time.process_time(), time.monotonic()
         trace, ending = watch(job, self.interrupt, self.observer.event)
         share = (time.process_time() - cpu_before_s) / (time.monotonic() - began_s)
         outcome, reason = judge(trace, ending)
-        run = run_row(self.context, cell, run_id, started_at, outcome, reason, trace, share)
-        store.append(results, run, trace.steps)
-        inflight.end(results, run_id)
-        return run
+        return run_row(self.context, cell, run_id, started_at, outcome, reason, trace, share), trace.steps
 
 
 def _recover(context: Context, results: Path, observer: Observer) -> None:
@@ -174,7 +176,7 @@ def _recover(context: Context, results: Path, observer: Observer) -> None:
             cell, started_at = Cell.from_json(marker.cell), datetime.fromisoformat(marker.started_at)
             store.append(results, run_row(own, cell, marker.run_id, started_at, outcome, reason))
             observer.note(f"{cell.id}: entered as {outcome}: {reason} ({marker.started_at})")
-        inflight.end(results, marker.run_id)
+        inflight.forget(results, marker.run_id)
 
 
 def _enter_holes(context: Context, planned: Plan, tallies: dict[str, Counter[Outcome]], results: Path) -> None:

@@ -195,7 +195,8 @@ def test_a_run_that_vanished_gets_its_row(
         boot=boot or inflight.boot_id(),
         cell=cell.to_json(),
     )
-    inflight.begin(results, marker)
+    with pytest.raises(InterruptedError), inflight.under_way(results, marker):
+        raise InterruptedError
     _, watching = measure_suite(suite)
     found = {row["run_id"]: row for row in rows(results)}
     assert found[marker.run_id]["outcome"] == outcome
@@ -221,9 +222,26 @@ def test_a_marker_whose_row_is_stored_is_only_forgotten(
         run_id=summary.runs[0].run_id, started_at="2026-11-30T01:00:00+00:00", machine_id=machine.machine_id, suite="probe",
         boot="x", cell=cell.to_json(),
     )  # fmt: skip
-    inflight.begin(results, marker)
+    with pytest.raises(InterruptedError), inflight.under_way(results, marker):
+        raise InterruptedError
     measure_suite(suite)
     assert outcomes(results) == {("a", "ok"): 1}
+
+
+def test_two_sweeps_under_different_locks_do_not_take_each_others_runs(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    suite = write_suite({"a": {"step_s": 0.3}})
+    inner: list[Summary] = []
+
+    def sweep_again(event: Event) -> None:
+        if isinstance(event, Step) and not inner:
+            monkeypatch.setenv("WINGSPAN_LOCK", str(tmp_path / "another.lock"))
+            inner.append(measure_suite(suite)[0])
+
+    outer, _ = measure_suite(suite, Watching(sweep_again))
+    assert [run.outcome for run in (*outer.runs, *inner[0].runs)] == ["ok", "ok"]
+    assert outcomes(results) == {("a", "ok"): 2}
 
 
 def test_run_ids_sort_by_time_and_never_repeat() -> None:

@@ -100,19 +100,35 @@ def sweep(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob(_TEMPORARIES)) if _remove_abandoned(path)]
 
 
-def _remove_abandoned(path: Path) -> bool:
+@contextmanager
+def adopted(path: Path) -> Iterator[bool]:
+    """Whether a staged or published file has lost its writer; if so it is held, against other adopters, for the block."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
-        return False
+        yield False
+        return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
-    except OSError:
-        return False
+        yield _taken(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
     return True
+
+
+def _remove_abandoned(path: Path) -> bool:
+    with adopted(path) as ours:
+        if ours:
+            with suppress(OSError):
+                path.unlink()
+                return True
+    return False
 
 
 def _open_temporary(path: Path) -> tuple[Path, int]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.files.atomic import publish, staged, sweep
+from bench.files.atomic import adopted, publish, staged, sweep
 
 FOLDER = ".inflight"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -44,29 +45,42 @@ def boot_id() -> str:
         return str(round(psutil.boot_time() / 60))
 
 
-def begin(results: Path, marker: Marker) -> None:
-    """Note that the run is under way; on disk when this returns."""
+@contextmanager
+def under_way(results: Path, marker: Marker) -> Iterator[None]:
+    """Mark the run for the block. The marker is on disk when the block begins, and goes with its end, but stays after an error.
+
+    It stays locked meanwhile, so that no other sweep takes a run that is being measured for one that was left behind.
+    """
     path = marker.path(results)
     with staged(path, json.dumps(asdict(marker)).encode()) as temporary:
         publish(temporary, path)
+        temporary.unlink()
+        yield
+        forget(results, marker.run_id)
 
 
-def end(results: Path, run_id: str) -> None:
-    """The run's row is stored: forget the marker."""
+def forget(results: Path, run_id: str) -> None:
+    """The run's row is stored: remove its marker."""
     (results / FOLDER / f"{run_id}.json").unlink(missing_ok=True)
 
 
 def left_behind(results: Path, machine_id: str) -> Iterator[Marker]:
-    """Markers of this machine, oldest first. To be asked only while holding the machine: nobody else's run is under way then.
+    """Markers of this machine whose harness is gone, oldest first, each held against other sweeps while it is dealt with.
 
     An unreadable marker names no run and is removed, and so are the temporary files of killed writers.
     """
     sweep(results / FOLDER)
     for path in sorted((results / FOLDER).glob("*.json")):
-        try:
-            marker = Marker(**json.loads(path.read_text()))
-        except (ValueError, TypeError):
-            path.unlink(missing_ok=True)
-            continue
-        if marker.machine_id == machine_id:
-            yield marker
+        with adopted(path) as ours:
+            marker = _read(path) if ours else None
+            if marker is not None and marker.machine_id == machine_id:
+                yield marker
+
+
+def _read(path: Path) -> Marker | None:
+    try:
+        marker = Marker(**json.loads(path.read_text()))
+    except (ValueError, TypeError):
+        path.unlink(missing_ok=True)
+        return None
+    return marker
