@@ -1,8 +1,9 @@
-"""Runs to summaries: medians, intervals and ratios.
+"""Runs to summaries: means, intervals and ratios.
 
 In: the table `runs` as a DataFrame (columns as in the design's "Storage"; maps may be dictionaries or lists of pairs). Out:
 DataFrames. Nothing is read or written here, and no run is dropped in silence: flagged runs (throttled, disturbed) are
-counted and left out of medians and ratios; runs that did not end `ok` are counted by outcome.
+counted and left out of means and ratios; runs that did not end `ok` are counted by outcome; of a run that is stored more
+than once one row counts, and `copies` names the others.
 
 Rates, times and bytes spread by factors rather than by amounts, so intervals are t-intervals of log values: across runs
 (fresh processes), never across the steps of one run. Percentile bootstraps of so few runs are too narrow: a nominal 95%
@@ -59,19 +60,52 @@ _AGREED = {
     "tokens_digest": "tokens_digests",
     "trainable_parameters": "trainable_parameters",
     "environment_digest": "environments",
+    "step_count": "step_counts",
 }
 """What repeated runs should agree on, and the column of the summaries that holds the distinct values of the clean ones."""
 _TEXTS = ("run_id", *GROUP, "cell_key", "machine_id", "model", "method", "outcome", "tokens_digest", "environment_digest")
-_NUMBERS = ("parameters", "trainable_parameters", "capacity_bytes", "memory_bytes", *METRICS)
+_NUMBERS = (
+    *("parameters", "trainable_parameters", "capacity_bytes", "memory_bytes", "warmup_steps", "steps"),
+    *("loss_first", "loss_last", *METRICS),
+)
 
 
 def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs in a fixed order (machine, time, id), every column used here present, maps as text and flags as tuples.
 
-    Adds `work` (the cell's id without backend and device) and `clean` (ended ok, unflagged). Two machines of one name get
-    the start of their `machine_id` behind it. A run that ended before its model stood has recorded no implementation; where
-    its cell is known with exactly one, it counts as that one. Preparing prepared runs changes nothing.
+    Adds `work` (the cell's id without backend and device), `clean` (ended ok, unflagged) and `step_count` (steps of warm-up and
+    measured ones, "3 + 10"; "" where they were not recorded). Each run id counts once: see `copies`. Two machines of one name
+    get the start of their `machine_id` behind it. A run that ended before its model stood has recorded no implementation;
+    where its cell is known with exactly one, it counts as that one. Numbers that are not finite, and times outside the years 1
+    to 9999, are taken as not measured. Preparing prepared runs changes nothing.
     """
+    frame = _typed(runs)
+    frame = frame[~_is_copy(frame)].copy()
+    frame["machine"] = _machine_names(frame)
+    frame["implementation"] = _known_implementations(frame)
+    where = "/" + frame["backend"] + "@" + frame["device"]
+    frame["work"] = [cell.replace(part, "", 1) for cell, part in zip(frame["cell"], where, strict=True)]
+    frame["clean"] = (frame["outcome"] == "ok") & ~frame["flags"].map(bool).astype(bool)
+    measured = frame["steps"] - frame["warmup_steps"]
+    frame["step_count"] = [
+        "" if math.isnan(rest) else f"{warmup:.0f} + {rest:.0f}"
+        for warmup, rest in zip(frame["warmup_steps"], measured, strict=True)
+    ]
+    return _in_order(frame)
+
+
+def copies(runs: pd.DataFrame) -> pd.DataFrame:
+    """What `prepare` leaves out: further rows of a run id, as when a folder of results was copied beside itself.
+
+    The first by machine, time and id counts, for want of anything that tells a copy from its original. Columns `machine`,
+    `run_id`.
+    """
+    frame = _typed(runs)
+    return frame.loc[_is_copy(frame), ["machine", "run_id"]].reset_index(drop=True)
+
+
+def _typed(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs in a fixed order, every column used here present and of one type."""
     columns = [*runs.columns, *(c for c in (*_TEXTS, *_NUMBERS, "flags", "started_at") if c not in runs.columns)]
     frame = runs.reindex(columns=columns).copy()
     frame["implementation"] = [as_text(value) for value in frame["implementation"]]
@@ -79,14 +113,19 @@ def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     for column in _TEXTS:
         frame[column] = frame[column].astype(object).where(frame[column].notna(), "").astype(str)
     for column in _NUMBERS:
-        frame[column] = pd.to_numeric(frame[column], errors="coerce").astype(float)
-    frame["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
-    frame["machine"] = _machine_names(frame)
-    frame["implementation"] = _known_implementations(frame)
-    where = "/" + frame["backend"] + "@" + frame["device"]
-    frame["work"] = [cell.replace(part, "", 1) for cell, part in zip(frame["cell"], where, strict=True)]
-    frame["clean"] = (frame["outcome"] == "ok") & ~frame["flags"].map(bool).astype(bool)
+        numbers = pd.to_numeric(frame[column], errors="coerce").astype(float)
+        frame[column] = numbers.where(np.isfinite(numbers))
+    moments = pd.to_datetime(frame["started_at"], utc=True, errors="coerce").astype("datetime64[us, UTC]")
+    frame["started_at"] = moments.where(moments.dt.year.between(1, 9999))
+    return _in_order(frame)
+
+
+def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(["machine", "started_at", "run_id"], kind="stable").reset_index(drop=True)
+
+
+def _is_copy(frame: pd.DataFrame) -> pd.Series[bool]:
+    return frame["run_id"].duplicated() & (frame["run_id"] != "")
 
 
 def as_text(value: Any) -> str:
@@ -102,9 +141,10 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
 
     Columns beside `GROUP`: `work`, `model`, `method`, `parameters`, `capacity_bytes`, `memory_bytes`; `n_runs`,
     `n_<outcome>` for every outcome, `n_flagged` (ok but flagged), `n_clean`; `run_ids`, and of the clean runs
-    `tokens_digests`, `trainable_parameters` and `environments`, each a sorted tuple of distinct values; per metric its median
-    over clean runs, and `<metric>_low`, `<metric>_high`: the 95% t-interval of the geometric mean (NaN with fewer than two
-    runs, or a value that is not above zero).
+    `tokens_digests`, `trainable_parameters`, `environments` and `step_counts`, each a sorted tuple of distinct values; per
+    metric its value over clean runs (the geometric mean, as in `compare`; of bytes the median, since peaks hardly spread), and
+    `<metric>_low`, `<metric>_high`: the 95% t-interval of the geometric mean (NaN with fewer than two runs, or a value that is
+    not above zero).
     """
     frame = prepare(runs)
     groups, clean = frame.groupby(list(GROUP)), frame[frame["clean"]]
@@ -122,11 +162,20 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     for column, name in _AGREED.items():
         found = agreed[column].reindex(summaries.index)
         summaries[name] = [value if isinstance(value, tuple) else () for value in found]
-    return summaries.join(_medians(clean)).reset_index()
+    return summaries.join(_values(clean)).reset_index()
 
 
-def _medians(clean: pd.DataFrame) -> pd.DataFrame:
-    """Per group and metric: median, and the t-interval of the geometric mean."""
+def geometric_mean(values: pd.Series[float]) -> float:
+    """The geometric mean of measured values: zero where one is zero, NaN where none was measured or one is below zero."""
+    known = values.dropna()
+    if known.empty or known.min() < 0:
+        return math.nan
+    least, most = float(known.min()), float(known.max())
+    return least if least in (0, most) else float(np.exp(np.log(known).mean()))
+
+
+def _values(clean: pd.DataFrame) -> pd.DataFrame:
+    """Per group and metric: geometric mean, of bytes the median, and the t-interval of the geometric mean."""
     names, keys = list(METRICS), list(GROUP)
     logs = clean[names].where(clean[names] > 0).apply(np.log).groupby([clean[key] for key in keys])
     numbers = clean.groupby(keys)[names]
@@ -135,7 +184,8 @@ def _medians(clean: pd.DataFrame) -> pd.DataFrame:
     margin = n.map(_t_quantile) * logs.std() / n.pow(0.5)
     low, high = ((logs.mean() + sign * margin).where(usable).apply(np.exp) for sign in (-1, 1))
     ordered = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
-    return numbers.median().join(low.add_suffix("_low")).join(high.add_suffix("_high"))[ordered]
+    spread = {name: "median" if METRICS[name].unit == "bytes" else geometric_mean for name in names}
+    return numbers.agg(spread).join(low.add_suffix("_low")).join(high.add_suffix("_high"))[ordered]
 
 
 def _distinct(values: pd.Series[Any]) -> tuple[Any, ...]:
@@ -232,6 +282,7 @@ def _sides(frame: pd.DataFrame, metric: str) -> list[Side]:
                 outcomes=count_in_words({outcome: row[f"n_{outcome}"] for outcome in OUTCOMES}, row["n_flagged"]),
                 tokens_digests=row["tokens_digests"],
                 trainable_parameters=row["trainable_parameters"],
+                step_counts=row["step_counts"],
             )
         )
     return sides

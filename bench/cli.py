@@ -11,11 +11,14 @@ go to standard error. Everything heavy is imported inside the command that needs
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 
     from bench.record import Machine
 
-EXIT_BAD_INPUT, EXIT_TAINTED, EXIT_BUSY = 2, 4, 75
+EXIT_BAD_INPUT, EXIT_TAINTED, EXIT_BUSY, EXIT_INTERRUPTED = 2, 4, 75, 130
+CLICK_ABORT = 1
 UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -75,6 +79,8 @@ def bad_input() -> Iterator[None]:
         _fail(str(error), EXIT_BAD_INPUT)
     except MachineBusy as error:
         _fail(str(error), EXIT_BUSY)
+    except KeyboardInterrupt:
+        _fail("interrupted", EXIT_INTERRUPTED)
     except OSError as error:
         _fail(f"{error.filename or 'file system'}: {error.strerror or error}", EXIT_TAINTED)
 
@@ -105,8 +111,7 @@ def doctor(as_json: bool, machine_name: str | None) -> None:
     from bench import doctor as diagnosis
 
     with bad_input():
-        machine = _machine(machine_name)
-    found = diagnosis.diagnose(machine)
+        found = diagnosis.diagnose(_machine(machine_name))
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else diagnosis.describe(found))
 
 
@@ -125,10 +130,11 @@ def plan(suite: str, results: Path, only: str | None, repeats: int | None, profi
 
     with bad_input():
         declared, machine = read_suite(suite), _machine(profile=profile)
-        tallies = store.tallies(results, machine.machine_id, declared.name)
-        holes = planning.refusal if profile else planning.hole
-        planned = planning.plan(declared, machine, tallies, only=only, repeats=repeats, capabilities=holes)
+        stored = store.tallies(results, machine.machine_id, declared.name)
+        holes = planning.hole if profile is None else planning.refusal
+        planned = planning.plan(declared, machine, stored.by_cell, only=only, repeats=repeats, capabilities=holes)
     click.echo(json.dumps(planned.to_json(), indent=2) if as_json else planning.describe(planned))
+    _end(stored.damaged)
 
 
 @cli.command()
@@ -180,10 +186,8 @@ def report(results: Path, out: Path, as_json: bool) -> None:
         written = write(results, out)
     damaged = [str(each) for each in written.damaged]
     paths = [str(path) for path in written.paths]
-    for line in damaged:
-        click.echo(line, err=True)
     click.echo(json.dumps({"written": paths, "damaged": damaged}, indent=2) if as_json else "\n".join(paths))
-    sys.exit(EXIT_TAINTED if damaged else 0)
+    _end(written.damaged)
 
 
 @cli.command()
@@ -202,9 +206,33 @@ def _machine(name: str | None = None, profile: str | None = None) -> Machine:
     """This machine, under a name given or found; or a machine of the catalogue."""
     from bench import machine
 
-    return machine.catalogue_machine(profile) if profile else machine.this_machine(name)
+    return machine.this_machine(name) if profile is None else machine.catalogue_machine(profile)
+
+
+def _end(damaged: Iterable[object]) -> None:
+    """Name the stored files that could not be read, and leave with the fitting code."""
+    lines = [str(each) for each in damaged]
+    for line in lines:
+        click.echo(line, err=True)
+    sys.exit(EXIT_TAINTED if lines else 0)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Outside a sweep nothing is at stake: files appear whole or not at all. So leave at once, whatever is being imported."""
+    os.write(2, b"interrupted\n")
+    os._exit(EXIT_INTERRUPTED)
 
 
 def main() -> None:
     """The console script."""
-    cli(prog_name="wingspan")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupted)
+    try:
+        cli(prog_name="wingspan")
+    except OSError as error:  # what is to be said cannot be written: a full disk
+        os.write(2, f"the output cannot be written: {error.strerror}\n".encode())
+        os._exit(EXIT_TAINTED)
+    except SystemExit as leaving:
+        if leaving.code == CLICK_ABORT:  # a closed pipe; 1 means a regression here
+            os._exit(EXIT_TAINTED)
+        raise

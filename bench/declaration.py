@@ -22,7 +22,18 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from bench.catalog import resolve_model
 from bench.reading.strict import BadFile, Location, Problem, meant, problems_of
-from bench.spec import BACKENDS, DEVICES, BadInput, Implementation, Measure, Model, Suite, Workload, expand_modules
+from bench.spec import (
+    BACKENDS,
+    DEVICES,
+    MODULE_SETS,
+    BadInput,
+    Implementation,
+    Measure,
+    Model,
+    Suite,
+    Workload,
+    expand_modules,
+)
 
 MAX_PASSES = 8
 BACKEND_ENTRIES = (*BACKENDS, *(f"{name}@{device}" for name in BACKENDS for device in DEVICES))
@@ -79,11 +90,12 @@ def _model(text: str, info: ValidationInfo) -> Model:
 
 
 def _modules(text: str) -> str:
+    """One spelling for the same modules, so that they cannot be swept twice, and a cell's id holds no spaces."""
     try:
-        expand_modules(text)
+        names = expand_modules(text)
     except ValueError as error:
         raise PydanticCustomError("modules", "{reason}", {"reason": str(error)}) from None
-    return text
+    return next((short for short, each in MODULE_SETS.items() if each == names), ",".join(names))
 
 
 @cache

@@ -7,9 +7,11 @@ with it, through the very code that measures.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from bench.spec import Cell, Device, Measure, workload
 from bench.sweep.child import Job, watch
 from bench.sweep.evidence import judge
 from bench.sweep.interrupt import Interrupt, catch_interrupts
+from bench.sweep.lock import hold_machine, lock_path
 
 PROBE_MODEL = "tiny-llama-xs"
 PROBE_TIMEOUT_S = 180.0
@@ -63,8 +66,12 @@ class Diagnosis:
 
 
 def diagnose(machine: Machine) -> Diagnosis:
-    """Try everything: half a minute where real frameworks are installed."""
-    with catch_interrupts() as interrupt:
+    """Try everything: half a minute where real frameworks are installed.
+
+    Raises MachineBusy while a sweep holds the machine, which trying would disturb; KeyboardInterrupt where the user stops it.
+    """
+    holder = {"pid": os.getpid(), "suite": "(doctor)", "since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"}
+    with hold_machine(lock_path(), holder), catch_interrupts() as interrupt:
         backends = tuple(_check(load_backend(name), device, machine, interrupt) for name, device in _pairs(machine))
     return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS))
 
@@ -102,6 +109,8 @@ def _try(cell: Cell, interrupt: Interrupt) -> BackendCheck:
         measure = asdict(Measure(warmup_steps=0, steps=1))
         job = Job(cell=cell.to_json(), measure=measure, event_timeout_s=PROBE_TIMEOUT_S, log=log)
         trace, ending = watch(job, interrupt, _ignore)
+    if interrupt.requested:
+        raise KeyboardInterrupt
     outcome, reason = judge(trace, ending)
     versions = dict(trace.started.versions) if trace.started else None
     if outcome == "ok":

@@ -2,7 +2,8 @@
 
 In: two sides of a comparison, each the repeated runs of one cell on one machine. Out: None, or the reason in words why there
 is to be no ratio. The rules are those of design.md, "What makes a comparison fair": equal workload digests, equal tokens
-as the frameworks received them, trainable parameters that agree, and evidence that was measured.
+as the frameworks received them, trainable parameters that agree, as many steps of warm-up and of measuring, and evidence that
+was measured.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Side:
     """One party's runs of one cell.
 
     `key` holds `PARTY`, `cell`, `workload_digest`, `work` (the cell without backend and device) and `method`; `declared` the
-    workload's fields; `values` the metric in each clean run; `outcomes` all runs counted, in words. `tokens_digests` and
-    `trainable_parameters` are the distinct values of the clean runs.
+    workload's fields; `values` the metric in each clean run; `outcomes` all runs counted, in words. `tokens_digests`,
+    `trainable_parameters` and `step_counts` ("3 + 10": warm-up and measured) are the distinct values of the clean runs.
     """
 
     key: Mapping[str, str]
@@ -33,6 +34,7 @@ class Side:
     outcomes: str
     tokens_digests: tuple[str, ...]
     trainable_parameters: tuple[float, ...]
+    step_counts: tuple[str, ...]
 
     @property
     def work(self) -> str:
@@ -53,7 +55,7 @@ class Side:
 
 def refusal(above: Side, below: Side) -> str | None:
     """Why these two are not to be compared, by the first rule that is broken; None if they may be."""
-    checks = (_unequal_work, _no_speed, _no_runs, _unequal_tokens, _unequal_trainable)
+    checks = (_unequal_work, _no_speed, _no_runs, _unequal_tokens, _unequal_trainable, _unequal_steps)
     return next((reason for check in checks if (reason := check(above, below))), None)
 
 
@@ -91,6 +93,17 @@ def _unequal_trainable(above: Side, below: Side) -> str | None:
     if share <= TRAINABLE_TOLERANCE:
         return None
     return f"trainable parameters differ by {share:.2%} ({min(counts):,.0f} against {max(counts):,.0f})"
+
+
+def _unequal_steps(above: Side, below: Side) -> str | None:
+    """Early steps run at other clocks and other caches than late ones, so medians over other steps are no like for like."""
+    for side in (above, below):
+        if not side.step_counts:
+            return f"{side.who}: its steps of warm-up were not recorded"
+        if len(side.step_counts) > 1:
+            return f"{side.who}: its runs took different numbers of steps ({', '.join(side.step_counts)}, warm-up + measured)"
+    (first,), (second,) = above.step_counts, below.step_counts
+    return None if first == second else f"they took different numbers of steps ({first} against {second}, warm-up + measured)"
 
 
 def _text(value: Any) -> str:

@@ -31,7 +31,7 @@ def this_machine(name: str | None = None) -> Machine:
     apple = (system, architecture) == ("Darwin", "arm64")
     chip, memory_bytes = _chip(system), _memory_bytes()
     return Machine(
-        name=checked_name(name) if name else name_of(chip, memory_bytes, gpus, machine_profiles()),
+        name=checked_name(name) if name is not None else name_of(chip, memory_bytes, gpus, machine_profiles()),
         machine_id=machine_id(gpus),
         system=system,
         architecture=architecture,
@@ -105,10 +105,10 @@ def nvidia_gpus() -> tuple[Gpu, ...]:
     """The NVIDIA cards that the driver shows; empty without a driver. Values that a card does not give are None."""
     try:
         import pynvml as nvml
-
-        nvml.nvmlInit()
     except ImportError:
         return ()
+    try:
+        nvml.nvmlInit()
     except nvml.NVMLError:
         return ()
     try:

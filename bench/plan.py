@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from bench.backends.interface import load_backend
 from bench.expand import cells_of, exclusion_of
-from bench.reading.strict import shown
+from bench.reading.strict import printable, shown
 from bench.record import FAILED_OUTCOMES, FINAL_OUTCOMES, MAX_FAILURES, Machine, Outcome
 from bench.spec import BackendName, BadInput, Cell, Device, Suite
 
@@ -86,7 +86,7 @@ def plan(
     able = capabilities or hole
     cells = [cell for cell in cells_of(suite, lambda name: preferred_device(name, machine)) if _wanted(cell, only)]
     if not cells:
-        raise BadInput(_no_match(only or "*", suite, machine))
+        raise BadInput(_no_match("*" if only is None else only, suite, machine))
     wanted = repeats or suite.repeats
     entries = tuple(_entry(suite, cell, machine, tallies.get(cell.key, Counter()), wanted, able) for cell in cells)
     return Plan(entries, tuple(_interleaved(entries, suite.measure.order_seed)))
@@ -198,4 +198,4 @@ def describe(planned: Plan) -> str:
 def _line(entry: Entry) -> str:
     count = f" × {entry.missing}" if entry.missing else ""
     reason = f": {entry.reason}" if entry.reason else ""
-    return f"{entry.action:<5} {entry.cell.id}{count}{reason}"
+    return printable(f"{entry.action:<5} {entry.cell.id}{count}{reason}")

@@ -6,11 +6,12 @@ plain line per run. Nothing is drawn while nothing happens, so that the parent s
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -22,12 +23,11 @@ from bench.spec import Cell
 @contextmanager
 def observer(stream: TextIO | None = None) -> Iterator[Plain | Live]:
     """The fitting one for this stream (standard error by default); the terminal is put right again at the end."""
-    out = stream or sys.stderr
-    watching = Live(out) if out.isatty() else Plain(out)
-    try:
+    with ExitStack() as stack:
+        out = stream or sys.stderr or stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+        watching = Live(out) if out.isatty() else Plain(out)
+        stack.callback(watching.close)
         yield watching
-    finally:
-        watching.close()
 
 
 @dataclass
@@ -80,7 +80,8 @@ class Plain:
         return None
 
     def _say(self, text: str) -> None:
-        print(text, file=self.out, flush=True)
+        with suppress(OSError):  # nobody reads any more (a closed pipe, a full disk): no reason to stop measuring
+            print(text, file=self.out, flush=True)
 
 
 class Live:
@@ -140,6 +141,11 @@ def duration_text(duration_s: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def bytes_text(value: int) -> str:
+    """`12.3 MB` or `7.25 GB` (powers of ten)."""
+    return f"{value / 1e9:.2f} GB" if value >= 1e8 else f"{value / 1e6:.1f} MB"
+
+
 def plan_line(plan: Plan) -> str:
     """How much there is to do."""
     actions = [entry.action for entry in plan.entries]
@@ -153,5 +159,5 @@ def run_line(run: Run) -> str:
         return f"{run.cell}: {run.outcome}: {run.reason}"
     rate = f"{run.tokens_per_s:,.0f} tokens/s" if run.tokens_per_s is not None else "no rate"
     peaks = [("framework", run.framework_peak_bytes), ("host", run.host_peak_bytes)]
-    memory = ", ".join(f"{name} peak {value / 1e9:.2f} GB" for name, value in peaks if value is not None)
+    memory = ", ".join(f"{name} peak {bytes_text(value)}" for name, value in peaks if value is not None)
     return f"{run.cell}: ok, {rate}, {memory or 'no peak'}"

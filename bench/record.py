@@ -9,12 +9,17 @@ Schema history (a column is added, never renamed or reused; older files stay rea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bench.spec import WORKLOAD_FIELDS, Workload
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 1
 
@@ -166,14 +171,22 @@ def event_to_json(event: Event) -> dict[str, Any]:
     return {"event": type(event).__name__, **asdict(event)}
 
 
-def event_from_json(data: Mapping[str, Any]) -> Event:
-    """The inverse of `event_to_json`. Raises KeyError or TypeError for anything else."""
-    content = dict(data)
-    kind = _EVENTS[content.pop("event")]
-    if kind is Finished:
-        content["peaks"] = Peaks(**content["peaks"])
-    event: Event = kind(**content)
+def event_from_line(line: str | bytes) -> Event:
+    """The event of a line of JSON, every field of its declared type. Raises ValueError for anything else."""
+    try:
+        content = json.loads(line)
+        name = content.pop("event")
+        event: Event = _adapter(name).validate_json(json.dumps(content), strict=True)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no event: {type(error).__name__}") from error
     return event
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(_EVENTS[name]))
 
 
 WORKLOAD_COLUMNS: tuple[str, ...] = ("model", "architecture", "parameters", *WORKLOAD_FIELDS[1:])
@@ -192,7 +205,7 @@ class Run:
     """One process that ran one cell once: a row of `runs`. `workload` and `implementation` hold the columns of those names.
 
     `machine` names the partition. Rates count all token positions per median measured step. `*_peak_bytes` cover the
-    training phase. Fields that no meter filled are None.
+    training phase. `warmup_steps` of all `steps` came before the measured ones. Fields that no meter filled are None.
     """
 
     run_id: str
@@ -232,6 +245,7 @@ class Run:
     import_s: float | None = None
     load_s: float | None = None
     first_step_s: float | None = None
+    warmup_steps: int | None = None
     steps: int | None = None
     trainable_parameters: int | None = None
     loss_first: float | None = None

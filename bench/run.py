@@ -12,7 +12,7 @@ import os
 import time
 import uuid
 from collections import Counter, deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from bench import store
 from bench.plan import Entry, Plan, plan
 from bench.provenance import provenance
+from bench.reading.strict import printable
 from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run, Step
 from bench.spec import Cell, Suite
 from bench.sweep import inflight
@@ -29,7 +30,7 @@ from bench.sweep.interrupt import Interrupt, catch_interrupts
 from bench.sweep.lock import hold_machine, lock_path
 from bench.sweep.rows import Context, run_row
 
-EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED = 0, 3, 130
+EXIT_DONE, EXIT_FAILED, EXIT_TAINTED, EXIT_INTERRUPTED = 0, 3, 4, 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,32 +60,51 @@ class Observer(Protocol):
 
 @dataclass
 class Summary:
-    """What a sweep did: the runs it made, and the runs left undone with the reason."""
+    """What a sweep did: the runs it made, what it left undone and why, and what stood in its way before.
+
+    `failed_before` counts the cells that failed so often, in earlier sweeps, that they are not tried again; `damaged` names
+    stored files that could not be read, and so were not counted as done.
+    """
 
     runs: list[Run] = field(default_factory=list)
     left: int = 0
     left_because: str | None = None
     interrupted: bool = False
+    failed_before: int = 0
+    damaged: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
         if self.interrupted:
             return EXIT_INTERRUPTED
-        return EXIT_FAILED if any(run.outcome in FAILED_OUTCOMES for run in self.runs) else EXIT_DONE
+        if self.failed_before or any(run.outcome in FAILED_OUTCOMES for run in self.runs):
+            return EXIT_FAILED
+        return EXIT_TAINTED if self.damaged else EXIT_DONE
 
     def describe(self, results: Path) -> str:
         """The sweep in a line or two."""
         counts = Counter(run.outcome for run in self.runs)
-        told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "nothing left to do"
-        left = f"; {self.left} runs left: {self.left_because} (the same command goes on)" if self.left else ""
-        logs = f"; logs in {results / 'logs'}" if set(counts) & FAILED_OUTCOMES else ""
-        return f"{len(self.runs)} runs: {told}{left}{logs}" if self.runs else f"{told}{left}"
+        told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        parts = [f"{len(self.runs)} runs: {told}" if self.runs else "nothing measured" if self.left else "nothing left to do"]
+        if self.left:
+            parts.append(f"{self.left} runs left: {self.left_because} (the same command goes on)")
+        if self.failed_before:
+            parts.append(f"{self.failed_before} cells failed {MAX_FAILURES} times before (--no-resume tries them again)")
+        if set(counts) & FAILED_OUTCOMES:
+            parts.append(f"logs in {results / 'logs'}")
+        return "; ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         """For `run --json`."""
         keys = ("run_id", "cell", "outcome", "reason", "tokens_per_s", "framework_peak_bytes", "host_peak_bytes")
-        rows = [{key: getattr(run, key) for key in keys} for run in self.runs]
-        return {"runs": rows, "left": self.left, "left_because": self.left_because, "exit_code": self.exit_code}
+        return {
+            "runs": [{key: getattr(run, key) for key in keys} for run in self.runs],
+            "left": self.left,
+            "left_because": self.left_because,
+            "failed_before": self.failed_before,
+            "damaged": list(self.damaged),
+            "exit_code": self.exit_code,
+        }
 
 
 def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) -> Summary:
@@ -94,12 +114,17 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
         context = Context(suite.name, suite.question, machine, provenance(machine))
         store.sweep_leftovers(options.results)
         _recover(context, options.results, observer)
-        tallies = store.tallies(options.results, machine.machine_id, suite.name)
-        known: dict[str, Counter[Outcome]] = tallies if options.resume else {}
+        stored = store.tallies(options.results, machine.machine_id, suite.name)
+        for each in stored.damaged:
+            observer.note(f"{each}")
+        known = stored.by_cell if options.resume else {}
         planned = plan(suite, machine, known, only=options.only, repeats=options.repeats)
         observer.planned(planned)
-        _enter_holes(context, planned, tallies, options.results)
-        return _Sweep(suite, context, options, observer, interrupt, lock, known).run(planned)
+        _enter_holes(context, planned, stored.by_cell, options.results, interrupt)
+        summary = Summary(damaged=tuple(str(each) for each in stored.damaged))
+        summary.failed_before = sum(entry.action == "done" and entry.reason is not None for entry in planned.entries)
+        _Sweep(suite, context, options, observer, interrupt, lock, known).run(planned, summary)
+        return summary
 
 
 @dataclass
@@ -114,39 +139,46 @@ class _Sweep:
     lock: int
     tallies: dict[str, Counter[Outcome]]
 
-    def run(self, planned: Plan) -> Summary:
+    def run(self, planned: Plan, summary: Summary) -> None:
         queue = deque(planned.order)
-        summary = Summary()
-        failures = {key: sum(counts[outcome] for outcome in FAILED_OUTCOMES) for key, counts in self.tallies.items()}
+        failures = Counter({key: sum(counts[each] for each in FAILED_OUTCOMES) for key, counts in self.tallies.items()})
         deadline_s = time.monotonic() + self.options.budget_s if self.options.budget_s is not None else None
-        while queue:
-            if self.interrupt.requested or (deadline_s is not None and time.monotonic() >= deadline_s):
-                break
+        while queue and not self.interrupt.requested and (deadline_s is None or time.monotonic() < deadline_s):
             cell = queue.popleft()
-            if failures.get(cell.key, 0) >= MAX_FAILURES:
-                continue
-            self.observer.run_started(cell, len(summary.runs) + 1, len(summary.runs) + 1 + len(queue))
+            number = len(summary.runs) + 1
+            self.observer.run_started(cell, number, number + len(queue))
             run = self._measure(cell)
             summary.runs.append(run)
             self.observer.run_ended(run)
-            if run.outcome in FAILED_OUTCOMES:
-                failures[cell.key] = failures.get(cell.key, 0) + 1
-                queue.append(cell)
-        return self._closed(summary, queue, failures)
-
-    def _closed(self, summary: Summary, queue: deque[Cell], failures: dict[str, int]) -> Summary:
+            queue = self._requeued(queue, cell, run, failures)
+        summary.left = len(queue)
         summary.interrupted = self.interrupt.requested
-        summary.left = sum(failures.get(cell.key, 0) < MAX_FAILURES for cell in queue)
-        if summary.left:
+        if queue:
             summary.left_because = "interrupted" if summary.interrupted else "the time budget is spent"
-        return summary
+
+    def _requeued(self, queue: deque[Cell], cell: Cell, run: Run, failures: Counter[str]) -> deque[Cell]:
+        """The queue after a run: an interrupted one comes first again, a failed one last, and no cell that failed too often."""
+        if run.outcome == "interrupted":
+            return deque([cell, *queue])
+        if run.outcome not in FAILED_OUTCOMES:
+            return queue
+        failures[cell.key] += 1
+        if failures[cell.key] < MAX_FAILURES:
+            return deque([*queue, cell])
+        return deque(each for each in queue if each.key != cell.key)
 
     def _measure(self, cell: Cell) -> Run:
         """One run, from its marker to its stored row."""
         run_id, started_at = new_run_id(), _now()
-        with inflight.under_way(self.options.results, _marker(self.context, cell, run_id, started_at)):
+        results = self.options.results
+        with inflight.under_way(results, _marker(self.context, cell, run_id, started_at)):
             run, steps = self._observe(cell, run_id, started_at)
-            store.append(self.options.results, run, steps)
+            try:
+                store.append(results, run, steps)
+            except (ValueError, TypeError, OverflowError) as error:
+                reason = printable(f"what the worker told cannot be stored: {error}")
+                run = run_row(self.context, cell, run_id, started_at, "invalid", reason)
+                store.append(results, run)
         return run
 
     def _observe(self, cell: Cell, run_id: str, started_at: datetime) -> tuple[Run, list[Step]]:
@@ -167,21 +199,25 @@ class _Sweep:
 
 def _recover(context: Context, results: Path, observer: Observer) -> None:
     """Enter the runs that a killed sweep, or a machine that went down, left without a row."""
-    for marker in inflight.left_behind(results, context.machine.machine_id):
-        if not store.has_run(results, context.machine.name, marker.run_id):
+    stored = store.run_ids(results)
+    for marker in inflight.left_behind(results, context.machine.machine_id, observer.note):
+        if marker.run_id not in stored:
             rebooted = marker.boot != inflight.boot_id()
             outcome: Outcome = "machine_lost" if rebooted else "interrupted"
             reason = "the machine went down during the run" if rebooted else "the harness was killed during the run"
-            own = Context(marker.suite, context.question, context.machine, context.provenance)
-            cell, started_at = Cell.from_json(marker.cell), datetime.fromisoformat(marker.started_at)
-            store.append(results, run_row(own, cell, marker.run_id, started_at, outcome, reason))
-            observer.note(f"{cell.id}: entered as {outcome}: {reason} ({marker.started_at})")
+            own = Context(marker.suite, marker.question, replace(context.machine, name=marker.machine), context.provenance)
+            store.append(results, run_row(own, marker.cell, marker.run_id, marker.started_at, outcome, reason))
+            observer.note(f"{marker.cell.id}: entered as {outcome}: {reason} ({marker.started_at:%Y-%m-%d %H:%M} UTC)")
         inflight.forget(results, marker.run_id)
 
 
-def _enter_holes(context: Context, planned: Plan, tallies: dict[str, Counter[Outcome]], results: Path) -> None:
+def _enter_holes(
+    context: Context, planned: Plan, tallies: dict[str, Counter[Outcome]], results: Path, interrupt: Interrupt
+) -> None:
     """One row for every cell that the plan skips, so that a hole is never an absent row; entered once."""
     for entry in planned.entries:
+        if interrupt.requested:
+            return
         if entry.action == "skip" and not tallies.get(entry.cell.key, Counter())[hole_outcome(entry)]:
             row = run_row(context, entry.cell, new_run_id(), _now(), hole_outcome(entry), entry.reason)
             store.append(results, row)
@@ -195,11 +231,13 @@ def hole_outcome(entry: Entry) -> Outcome:
 def _marker(context: Context, cell: Cell, run_id: str, started_at: datetime) -> inflight.Marker:
     return inflight.Marker(
         run_id=run_id,
-        started_at=started_at.isoformat(),
+        started_at=started_at,
+        machine=context.machine.name,
         machine_id=context.machine.machine_id,
         suite=context.suite,
+        question=context.question,
         boot=inflight.boot_id(),
-        cell=cell.to_json(),
+        cell=cell,
     )
 
 

@@ -261,6 +261,9 @@ class Measure:
     The first `warmup_steps` optimizer steps are recorded and left out of the medians; `steps` follow. A worker that reports
     nothing for `event_timeout_s` seconds, or for twenty median steps if that is longer, is taken for hung. `order_seed`
     shuffles the cells.
+
+    Nor is it part of a cell's key: to resume, a run counts as done however many steps it took. Each run records its own numbers
+    (`warmup_steps` and `steps` of `runs`), summaries show them, and runs that differ in them are never divided by one another.
     """
 
     warmup_steps: Annotated[int, Ge(0), Le(1000)] = 3

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +68,7 @@ SCHEMAS: Mapping[TableName, pa.Schema] = {
             *_columns(_REAL, "power_w"),
             *_columns(_TEXT, "power_scope"),
             *_columns(_REAL, "energy_j idle_power_w j_per_token import_s load_s first_step_s"),
-            *_columns(_INT, "steps trainable_parameters"),
+            *_columns(_INT, "warmup_steps steps trainable_parameters"),
             *_columns(_REAL, "loss_first loss_last"),
             *_columns(_TEXT, "tokens_digest"),
             *_columns(_INT, "predicted_peak_bytes"),
@@ -111,12 +112,23 @@ class Damaged:
     reason: str
     moved_to: Path | None
 
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}; {f'moved to {self.moved_to}' if self.moved_to else 'left where it is'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """What could be read, in the order of paths (machine, then run id), and what could not."""
 
     rows: pa.Table
+    damaged: tuple[Damaged, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """Per `cell_key`, how many runs had which outcome; and the files, of whatever cell, that could not be read."""
+
+    by_cell: dict[str, Counter[Outcome]]
     damaged: tuple[Damaged, ...]
 
 
@@ -170,7 +182,7 @@ def read(
     A file whose seal, page checksums or column types do not hold is moved to `results/quarantine/` and named in `damaged`;
     one that cannot be opened, or cannot be moved, stays and is named all the same. `quarantine=False` moves nothing. Steps
     and readings of a run that has no file in `runs` are left out unless `orphans`. A missing folder is an empty table.
-    Raises ValueError for a column that the table does not have.
+    Raises ValueError for a column that the table does not have, OSError naming a folder that cannot be listed.
     """
     names = [*SCHEMAS[table].names, "machine"] if columns is None else list(columns)
     schema = _schema_of(table, names)
@@ -188,30 +200,37 @@ def read(
 
 
 def run_ids(results: Path) -> frozenset[str]:
-    """The runs that are stored, by the names of their files: nothing is opened."""
+    """The runs that are stored, by the names of their files: nothing is opened. Raises OSError for a folder kept from us."""
     return frozenset(path.stem for path in layout.files(results, "runs"))
 
 
-def has_run(results: Path, machine: str, run_id: str) -> bool:
-    """Whether that run is stored, by the name of its file. Raises ValueError for names that no stored run can have."""
-    return layout.run_path(results, "runs", machine, run_id).exists()
+def has_run(results: Path, run_id: str) -> bool:
+    """Whether that run is stored, under whatever machine's name: one machine may have borne several.
+
+    Raises ValueError for an id that no stored run can have, OSError naming a folder that cannot be listed.
+    """
+    return layout.checked_run_id(run_id) in run_ids(results)
 
 
-def tallies(results: Path, machine_id: str, suite: str) -> dict[str, Counter[Outcome]]:
-    """Per `cell_key`, how many runs of this suite on this machine had which outcome: what resuming needs.
+def tallies(results: Path, machine_id: str, suite: str) -> Tallies:
+    """The outcomes of the runs of this suite on this machine: what resuming needs.
 
-    Changes nothing in the folder: a damaged file counts for nothing here, and stays for `read` to report.
+    Changes nothing in the folder: a damaged file counts for nothing, is named, and stays for the next `read` to set aside.
+    Raises OSError naming a folder that cannot be listed.
     """
     found: dict[str, Counter[Outcome]] = {}
-    rows = read(results, "runs", ["machine_id", "suite", "cell_key", "outcome"], quarantine=False).rows
-    for row in rows.to_pylist():
+    table = read(results, "runs", ["machine_id", "suite", "cell_key", "outcome"], quarantine=False)
+    for row in table.rows.to_pylist():
         if row["machine_id"] == machine_id and row["suite"] == suite:
             found.setdefault(row["cell_key"], Counter())[row["outcome"]] += 1
-    return found
+    return Tallies(found, table.damaged)
 
 
 def sweep_leftovers(results: Path) -> list[Path]:
-    """Remove the temporary files that killed writers left; returns those removed. Safe at any time, beside any writer."""
+    """Remove the temporary files that killed writers left; returns those removed. Safe at any time, beside any writer.
+
+    Raises OSError naming a table's folder that cannot be listed.
+    """
     return [path for folder in layout.folders(results) for path in atomic.sweep(folder)]
 
 
@@ -254,7 +273,7 @@ def _array(field: pa.Field, values: list[Any]) -> pa.Array:
 def _read_file(schema: pa.Schema, path: Path) -> pa.Table | _Fault:
     """The columns of one file that `schema` names, and `machine`."""
     try:
-        content = path.read_bytes()
+        content = _content(path)
     except OSError as error:
         return _Fault(f"cannot be opened: {error.strerror}", in_content=False)
     try:
@@ -264,6 +283,13 @@ def _read_file(schema: pa.Schema, path: Path) -> pa.Table | _Fault:
         return _with_machine(_conform(stored, schema, file.metadata.num_rows), layout.machine_of(path))
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:
         return _Fault(str(error).partition("\n")[0], in_content=True)
+
+
+def _content(path: Path) -> bytes:
+    """A regular file's bytes. Raises OSError for anything else, unopened: a pipe would keep its reader waiting for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return path.read_bytes()
 
 
 def _conform(table: pa.Table, schema: pa.Schema, length: int) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,12 +53,20 @@ def _find(text: str, suites_dir: Path) -> Path:
     try:
         if path.exists():
             return path
-        names = sorted(each.stem for each in suites_dir.glob("*.toml"))
-    except (OSError, ValueError):  # a name too long, a NUL byte
-        names = []
+    except OSError as error:  # a folder that may not be searched, a name too long
+        raise SuiteError([Problem(printable(str(path)), "", f"cannot be read: {error.strerror}")]) from None
+    raise SuiteError([Problem(printable(str(path)), "", f"no such suite; {_advice(path.stem, suites_dir)}")])
+
+
+def _advice(name: str, suites_dir: Path) -> str:
     folder = printable(str(suites_dir))
-    advice = f"{folder} holds {', '.join(names)}; {meant(path.stem, names)}" if names else f"{folder} holds no suite either"
-    raise SuiteError([Problem(printable(str(path)), "", f"no such suite; {advice}")])
+    try:
+        names = sorted(printable(each.stem) for each in suites_dir.iterdir() if each.suffix == ".toml")
+    except FileNotFoundError:
+        names = []
+    except OSError as error:
+        return f"{folder} cannot be read: {error.strerror}"
+    return f"{folder} holds {', '.join(names)}; {meant(name, names)}" if names else f"{folder} holds no suite either"
 
 
 Faults = Iterator[tuple[str, str]]
@@ -91,8 +99,8 @@ def _keys(content: Mapping[str, Any], table: str) -> dict[str, Any]:
 
 def _twice(said: Declared) -> Faults:
     for name, values in said.sweep.items():
-        plain = [_scalar(value) for value in values]  # `8b` and `llama-3.1-8b` are one model
-        for value in dict.fromkeys(value for value in plain if plain.count(value) > 1):
+        counts = Counter(_scalar(value) for value in values)  # `8b` and `llama-3.1-8b` are one model
+        for value in (value for value, count in counts.items() if count > 1):
             yield f"sweep.{name}", f"{shown(value)} stands twice"
 
 
@@ -125,11 +133,17 @@ def _may_match(name: str, excluded: Any, declared_value: Any) -> bool:
 
 
 def _namesakes(said: Declared) -> Faults:
+    """Two architectures of one name, which would share their cells' ids; two names of one, which would share the cells."""
     architectures: dict[str, set[str]] = defaultdict(set)
     for model in said.values.get("model", []):
         architectures[model.name].add(model.architecture)
     for name in sorted(name for name, found in architectures.items() if len(found) > 1):
         yield "sweep.model", f"two architectures have the name {name}; rename the folder or the file of one"
+    names: dict[str, str] = {}
+    for model in said.values.get("model", []):
+        first = names.setdefault(model.architecture, model.name)
+        if first != model.name:
+            yield "sweep.model", f"{model.name} is the same architecture as {first}, so both make the same cells; remove one"
 
 
 def _multiplied(said: Declared, blamed: set[str]) -> Faults:
@@ -184,17 +198,13 @@ def _beyond_models(said: Declared, cells: list[Cell]) -> Faults:
 def _limits(work: Workload) -> Iterator[tuple[str, int | None, str, int | None]]:
     """(field, its value, what limits it, the limit) for one cell's work."""
     config = work.model.config
+    positions = config.get("max_position_embeddings")
     if work.method == "serve":
-        yield "prompt_tokens", (work.prompt_tokens or 0) + (work.generated_tokens or 0), "positions", _positions(config)
+        yield "prompt_tokens", (work.prompt_tokens or 0) + (work.generated_tokens or 0), "positions", positions
     else:
-        yield "sequence_length", work.sequence_length, "max_position_embeddings", _positions(config)
+        yield "sequence_length", work.sequence_length, "max_position_embeddings", positions
     yield "rank", work.rank, "smallest adapted dimension", smallest_adapted_dimension(config, work.module_names)
     yield "adapter_layers", work.adapter_layers, "layers", config.get("num_hidden_layers")
-
-
-def _positions(config: Mapping[str, Any]) -> int | None:
-    found = config.get("max_position_embeddings")
-    return found if isinstance(found, int) else None
 
 
 def _path_of(said: Declared, name: str, value: int) -> str:

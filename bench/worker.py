@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -140,9 +142,22 @@ def _pipe(descriptor: int) -> Emit:
     return emit
 
 
+def _end_with_parent(descriptor: int) -> None:
+    """End this process as soon as nobody reads its events: a hung orphan would hold the machine for good.
+
+    The thread sleeps in poll(2), which always reports an error or hang-up on a pipe whose reader is gone.
+    """
+    waiting = select.poll()
+    waiting.register(descriptor, 0)
+    waiting.poll()
+    os._exit(1)
+
+
 def main() -> None:
-    """Read the job, do it. A parent that is gone shows as a broken pipe, which ends this process too."""
-    emit = _pipe(int(sys.argv[1]))
+    """Read the job, do it. A parent that is gone ends this process too."""
+    descriptor = int(sys.argv[1])
+    emit = _pipe(descriptor)
+    threading.Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
     job: dict[str, Any] = json.load(sys.stdin)
     try:
         work(Cell.from_json(job["cell"]), Measure(**job["measure"]), emit)

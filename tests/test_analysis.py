@@ -42,6 +42,8 @@ def run(number: int = 0, **fields: Any) -> dict[str, Any]:
         "trainable_parameters": 64,
         "tokens_digest": "t1",
         "environment_digest": "e1",
+        "warmup_steps": 3,
+        "steps": 13,
         "flags": [],
     }
     return row | fields
@@ -235,6 +237,10 @@ def test_the_order_of_rows_changes_nothing() -> None:
         ({"tokens_digest": None}, "hf@cpu on one: its tokens were not recorded"),
         ({"trainable_parameters": 65}, "trainable parameters differ by 1.54% (64 against 65)"),
         ({"trainable_parameters": None}, "trainable parameters were not recorded on both sides"),
+        ({"warmup_steps": 0}, "they took different numbers of steps (0 + 13 against 3 + 10, warm-up + measured)"),
+        ({"steps": 5}, "they took different numbers of steps (3 + 2 against 3 + 10, warm-up + measured)"),
+        ({"warmup_steps": None}, "hf@cpu on one: its steps of warm-up were not recorded"),
+        ({"tokens_per_s": math.inf}, "hf@cpu on one has no clean run (1 ok)"),
         ({"tokens_per_s": 0.0}, "tokens_per_s is not above zero in every run"),
         ({"tokens_per_s": None}, "hf@cpu on one has no clean run (1 ok)"),
         ({"outcome": "oom_host"}, "hf@cpu on one has no clean run (1 oom_host)"),
@@ -278,3 +284,42 @@ def test_another_metric_can_be_compared_and_an_unknown_one_cannot() -> None:
     assert only(analysis.compare(rows, "framework_peak_bytes"))["ratio"] == pytest.approx(3)
     with pytest.raises(KeyError):
         analysis.compare(rows, "beauty")
+
+
+def test_repeats_of_other_numbers_of_steps_are_shown_and_not_compared() -> None:
+    rows = frame(run(0), run(1, steps=5, flags=["cold"]), run(2, warmup_steps=0, steps=2), run(3, backend="hf"))
+    summary = analysis.summarise(rows).set_index("backend").loc["mlx"]
+    assert summary["step_counts"] == ("0 + 2", "3 + 10")
+    assert only(analysis.compare(rows))["refused"] == (
+        "mlx@cpu on one: its runs took different numbers of steps (0 + 2, 3 + 10, warm-up + measured)"
+    )
+
+
+def test_a_run_stored_twice_counts_once_and_is_named() -> None:
+    rows = [run(0), run(1, tokens_per_s=120.0)]
+    copied = frame(*({**row, "machine": "two"} for row in rows), *rows, run(2, machine="two", machine_id="b"))
+    assert list(analysis.prepare(copied)["machine"]) == ["one", "one", "two"]
+    assert analysis.copies(copied).to_dict("list") == {"machine": ["two", "two"], "run_id": ["r000", "r001"]}
+    assert only(analysis.compare(copied))["n_below"] == 2
+    assert analysis.compare(copied[:4]).empty
+    assert analysis.copies(frame(*rows)).empty
+    assert len(analysis.prepare(frame(run(0, run_id=None), run(1, run_id=None)))) == 2
+
+
+def test_numbers_that_are_not_finite_were_not_measured() -> None:
+    odd = {"tokens_per_s": math.inf, "load_s": -math.inf, "step_s_median": math.nan, "parameters": math.inf}
+    rows = frame(run(0, load_s=2.0, step_s_median=1.0), run(1, **odd))
+    summary = only(analysis.summarise(rows))
+    assert (summary["n_clean"], summary["tokens_per_s"], summary["load_s"], summary["parameters"]) == (2, 100.0, 2.0, 1000.0)
+    assert math.isnan(summary["tokens_per_s_low"])
+
+
+@pytest.mark.parametrize("year", [1, 1600, 9999])
+def test_times_beyond_what_nanoseconds_count_stay_and_sort(year: int) -> None:
+    odd = run(0, started_at=datetime(year, 1, 1, tzinfo=UTC))
+    assert sorted(analysis.prepare(frame(odd, run(1)))["started_at"].dt.year) == sorted([year, 2026])
+
+
+def test_times_beyond_the_calendar_are_none() -> None:
+    rows = frame(run(0), run(1)).assign(started_at=pd.Series([2**62, 0]).astype("datetime64[us, UTC]"))
+    assert list(analysis.prepare(rows)["started_at"].isna()) == [False, True]

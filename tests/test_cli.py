@@ -2,10 +2,14 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -135,6 +139,63 @@ def test_completion_scripts(shell: str) -> None:
 )
 def test_durations(text: str, seconds: float) -> None:
     assert Duration().convert(text, None, None) == seconds
+
+
+def started(*arguments: object, **streams: Any) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "bench", *(str(each) for each in arguments)]
+    return subprocess.Popen(command, text=True, **streams)
+
+
+def wait_for_handlers(pid: int) -> None:
+    """Until the process catches SIGTERM, as the kernel tells; a second where it doesn't tell."""
+    status, deadline_s = Path(f"/proc/{pid}/status"), time.monotonic() + 20
+    if not status.exists():
+        time.sleep(1)
+        return
+    while time.monotonic() < deadline_s:
+        caught = re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.MULTILINE)
+        if caught and int(caught.group(1), 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("delay_s", [0.0, 0.2, 0.5])
+def test_a_signal_at_any_moment_exits_130_without_a_traceback(tmp_path: Path, number: signal.Signals, delay_s: float) -> None:
+    """Three moments from the first line of `main` on, among them the imports of numpy and pyarrow."""
+    process = started("plan", "lesson", "--results", tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_for_handlers(process.pid)
+    time.sleep(delay_s)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert "Traceback" not in told
+    assert process.returncode in (0, 130)
+
+
+def test_a_reader_that_leaves_does_not_stop_a_sweep(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    suite, results = write_suite({"a": {}, "b": {}}), tmp_path / "results"
+    process = started("run", suite, "--results", results, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.stderr.close()
+    assert process.wait(60) in (0, 4)
+    assert len(list((results / "runs").rglob("*.parquet"))) == 2
+
+
+def test_closed_output_is_no_crash(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    suite, results = write_suite({"a": {}}), tmp_path / "results"
+    command = f"exec {sys.executable} -m bench run {suite} --results {results} 2>&- >&-"
+    assert subprocess.run(["sh", "-c", command], check=False, timeout=60).returncode == 0
+    assert len(list((results / "runs").rglob("*.parquet"))) == 1
+
+
+def test_output_that_cannot_be_written_exits_4(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    with full.open("w") as stream:
+        process = started("plan", "smoke", "--results", tmp_path, stdout=stream, stderr=subprocess.PIPE)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "Traceback" not in told
 
 
 def test_python_m_bench_is_the_same_program() -> None:

@@ -15,6 +15,7 @@ SIDE = Side(
     outcomes="1 ok",
     tokens_digests=("t1",),
     trainable_parameters=(64.0,),
+    step_counts=("3 + 10",),
 )
 
 
@@ -35,6 +36,18 @@ def test_unequal_work_is_the_first_reason_given() -> None:
 def test_a_side_without_trainable_parameters_at_all_is_no_ground_to_divide() -> None:
     assert refusal(SIDE, replace(SIDE, trainable_parameters=(0.0,))) == "trainable parameters differ by 100.00% (0 against 64)"
     assert refusal(replace(SIDE, trainable_parameters=(0.0,)), replace(SIDE, trainable_parameters=(0.0,))) is None
+
+
+def test_other_numbers_of_steps_are_refused() -> None:
+    def refused(*counts: str) -> str | None:
+        return refusal(SIDE, replace(SIDE, step_counts=counts))
+
+    assert refused("3 + 10") is None
+    assert refused("1 + 2") == "they took different numbers of steps (3 + 10 against 1 + 2, warm-up + measured)"
+    assert refused("1 + 2", "3 + 10") == (
+        "mlx@cpu on one: its runs took different numbers of steps (1 + 2, 3 + 10, warm-up + measured)"
+    )
+    assert refused() == "mlx@cpu on one: its steps of warm-up were not recorded"
 
 
 def test_a_party_is_named_by_backend_device_and_machine() -> None:

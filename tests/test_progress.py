@@ -45,6 +45,7 @@ def test_a_run_in_a_line(failed_run: Run) -> None:
 
     ok = replace(failed_run, outcome="ok", tokens_per_s=1234.5, framework_peak_bytes=2_500_000_000, host_peak_bytes=None)
     assert run_line(ok).endswith("ok, 1,234 tokens/s, framework peak 2.50 GB")
+    assert run_line(replace(ok, framework_peak_bytes=4_030_000)).endswith("framework peak 4.0 MB")
     assert run_line(replace(ok, tokens_per_s=None, framework_peak_bytes=None)).endswith("ok, no rate, no peak")
 
 

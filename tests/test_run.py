@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_a_failing_cell_is_tried_twice_and_the_sweep_goes_on(
     assert summary.exit_code == 3
     assert outcomes(results) == {("a", "crashed"): 2, ("b", "ok"): 3}
     again, _ = measure_suite(suite)
-    assert (again.runs, again.exit_code) == ([], 0)
+    assert (again.runs, again.exit_code, again.failed_before) == ([], 3, 1)
     anew, _ = measure_suite(suite, resume=False)
     assert Counter(run.outcome for run in anew.runs) == {"crashed": 2, "ok": 3}
 
@@ -166,7 +167,7 @@ def test_an_interrupt_ends_the_sweep_and_the_next_goes_on(
 
     summary, _ = measure_suite(suite, Watching(stop))
     assert summary.exit_code == 130
-    assert (summary.left, summary.left_because) == (1, "interrupted")
+    assert (summary.left, summary.left_because) == (2, "interrupted")
     assert [row["outcome"] for row in rows(results)] == ["interrupted"]
     again, _ = measure_suite(suite)
     assert [run.outcome for run in again.runs] == ["ok", "ok"]
@@ -189,11 +190,13 @@ def test_a_run_that_vanished_gets_its_row(
     cell = read_only_cell(read_suite(suite), machine)
     marker = inflight.Marker(
         run_id=new_run_id(),
-        started_at="2026-11-30T01:00:00+00:00",
+        started_at=datetime(2026, 11, 30, 1, tzinfo=UTC),
+        machine="its-old-name",
         machine_id=machine.machine_id,
         suite="probe",
+        question="Did it?",
         boot=boot or inflight.boot_id(),
-        cell=cell.to_json(),
+        cell=cell,
     )
     with pytest.raises(InterruptedError), inflight.under_way(results, marker):
         raise InterruptedError
@@ -201,6 +204,7 @@ def test_a_run_that_vanished_gets_its_row(
     found = {row["run_id"]: row for row in rows(results)}
     assert found[marker.run_id]["outcome"] == outcome
     assert found[marker.run_id]["started_at"].isoformat() == "2026-11-30T01:00:00+00:00"
+    assert (found[marker.run_id]["machine"], found[marker.run_id]["question"]) == ("its-old-name", "Did it?")
     assert outcomes(results)["a", "ok"] == 1
     assert watching.notes
     assert not list((results / inflight.FOLDER).iterdir())
@@ -219,13 +223,63 @@ def test_a_marker_whose_row_is_stored_is_only_forgotten(
     summary, _ = measure_suite(suite)
     cell = read_only_cell(read_suite(suite), machine)
     marker = inflight.Marker(
-        run_id=summary.runs[0].run_id, started_at="2026-11-30T01:00:00+00:00", machine_id=machine.machine_id, suite="probe",
-        boot="x", cell=cell.to_json(),
+         run_id=summary.runs[0].run_id,
+        started_at=datetime(2026, 11, 30, 1, tzinfo=UTC),
+        machine="another-name",
+        machine_id=machine.machine_id,
+        suite="probe",
+        question="?",
+        boot="x",
+        cell=cell,
     )  # fmt: skip
     with pytest.raises(InterruptedError), inflight.under_way(results, marker):
         raise InterruptedError
     measure_suite(suite)
     assert outcomes(results) == {("a", "ok"): 1}
+
+
+def test_what_cannot_be_stored_is_invalid_and_the_sweep_goes_on(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    summary, _ = measure_suite(write_suite({"a": {"peak_bytes": 2**70}, "b": {}}))
+    assert outcomes(results) == {("a", "invalid"): 2, ("b", "ok"): 1}
+    assert summary.exit_code == 3
+    assert not list((results / inflight.FOLDER).iterdir())
+
+
+def test_the_count_of_runs_to_come_never_promises_what_will_not_be_made(
+    measure_suite: Measured, write_suite: Callable[..., Path]
+) -> None:
+    summary, watching = measure_suite(write_suite({"a": {"fail": "exit"}}, repeats=5))
+    assert len(summary.runs) == 2
+    assert watching.totals == [5, 6]
+
+
+def test_damaged_results_are_named_and_exit_4(measure_suite: Measured, write_suite: Callable[..., Path], results: Path) -> None:
+    suite = write_suite({"a": {}})
+    measure_suite(suite)
+    victim = next((results / "runs").rglob("*.parquet"))
+    victim.write_bytes(victim.read_bytes()[:100])
+    summary, watching = measure_suite(suite)
+    assert summary.exit_code == 4
+    assert any(victim.name in note for note in watching.notes)
+
+
+def test_an_interrupt_stops_the_entering_of_holes(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = write_suite({name: {} for name in "abcdef"})
+    suite.write_text(suite.read_text() + '[[exclude]]\nbackend = "fake"\nreason = "all holes"\n')
+    append = store.append
+
+    def interrupting(*arguments: Any) -> None:
+        append(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(store, "append", interrupting)
+    summary, _ = measure_suite(suite)
+    assert len(rows(results)) == 1
+    assert summary.exit_code == 130
 
 
 def test_two_sweeps_under_different_locks_do_not_take_each_others_runs(
@@ -253,7 +307,7 @@ def test_run_ids_sort_by_time_and_never_repeat() -> None:
 def test_a_summary_in_words(results: Path, fake_cell: Callable[..., Cell]) -> None:
     assert Summary().describe(results) == "nothing left to do"
     left = replace(Summary(), left=2, left_because="interrupted")
-    assert left.describe(results) == "nothing left to do; 2 runs left: interrupted (the same command goes on)"
+    assert left.describe(results) == "nothing measured; 2 runs left: interrupted (the same command goes on)"
 
 
 def test_a_real_ctrl_c_exits_130_and_loses_nothing(write_suite: Callable[..., Path], results: Path) -> None:

@@ -234,6 +234,55 @@ def test_machine_names_come_back_as_they_were_or_are_refused(tmp_path_factory, m
     assert ds.dataset(results / "runs", partitioning="hive").to_table(["machine"]).to_pylist() == [{"machine": machine}]
 
 
+NUMBERS = [
+    "0x10",
+    "0XFF",
+    "0xff_f",
+    "-0x10",
+    "0x10.5",
+    "0xg",
+    "0x",
+    "0b11",
+    "0B1",
+    "0b2",
+    "0o17",
+    "000",
+    "1_000",
+    "1.5",
+    "1e5",
+    "1E+5",
+]
+NUMBERS += ["1e999", "e5", "4090", "4090-ti", "13th-gen", "４０９０", "０x10", " 0x10", "nan", "NaN"]
+DATES = [
+    "inf",
+    "INF",
+    "-inf",
+    " inf ",
+    "infinity",
+    "infx",
+    "epoch",
+    "now",
+    "today",
+    "2024-01-01",
+    "2024-jan-01",
+    "20240101T000000Z",
+]
+DATES += ["2024-01-01 00:00:00", "2024-01-01 (BC)", "12:30"]
+OTHERS = ["null", "NULL", "none", "n/a", "true", "False", "__HIVE_DEFAULT_PARTITION__"]
+
+
+@pytest.mark.parametrize("machine", [*NUMBERS, *DATES, *OTHERS])
+def test_machine_names_that_look_like_something_else_are_refused_or_read_as_text(tmp_path, machine, make_run):
+    try:
+        store.append(tmp_path, make_run(machine=machine))
+    except ValueError:
+        return
+    query = f"SELECT machine, typeof(machine) FROM read_parquet('{tmp_path}/runs/**/*.parquet', hive_partitioning=true)"
+    assert duckdb.sql(query).fetchall() == [(machine, "VARCHAR")]
+    assert ds.dataset(tmp_path / "runs", partitioning="hive").to_table(["machine"]).to_pylist() == [{"machine": machine}]
+    assert pd.read_parquet(tmp_path / "runs")["machine"].to_list() == [machine]
+
+
 # Runs exist once, and as a whole
 
 
@@ -266,8 +315,16 @@ def test_runs_are_found_by_name(tmp_path, make_run):
     store.append(tmp_path, make_run("a"))
     store.append(tmp_path, make_run("b", machine="other"))
     assert store.run_ids(tmp_path) == {"a", "b"}
-    assert store.has_run(tmp_path, "box", "a")
-    assert not store.has_run(tmp_path, "box", "b")
+    assert store.has_run(tmp_path, "a")
+    assert store.has_run(tmp_path, "b"), "whatever the machine was called"
+    assert not store.has_run(tmp_path, "c")
+
+
+@pytest.mark.parametrize("run_id", ["", "../a", "machine=box/a"])
+def test_a_run_that_no_file_can_name_is_refused(tmp_path, run_id, make_run):
+    store.append(tmp_path, make_run("a"))
+    with pytest.raises(ValueError, match="run id"):
+        store.has_run(tmp_path, run_id)
 
 
 def test_tallies_count_outcomes_per_cell_of_one_suite_on_one_machine(tmp_path, make_run):
@@ -279,5 +336,6 @@ def test_tallies_count_outcomes_per_cell_of_one_suite_on_one_machine(tmp_path, m
     store.append(tmp_path, make_run("damaged", cell_key="x"))
     file_of(tmp_path, "damaged").write_bytes(b"")
     expected = {"x": Counter(ok=2, crashed=1), "y": Counter(unsupported=1)}
-    assert store.tallies(tmp_path, "0123", "smoke") == expected
-    assert len(store.read(tmp_path, "runs").damaged) == 1, "left for read to report"
+    damaged = store.Damaged(file_of(tmp_path, "damaged"), "is empty", None)
+    assert store.tallies(tmp_path, "0123", "smoke") == store.Tallies(expected, (damaged,))
+    assert len(store.read(tmp_path, "runs").damaged) == 1, "left for read to set aside"

@@ -165,6 +165,66 @@ def test_a_file_that_cannot_be_opened_is_told_and_stays(tmp_path, make_run):
     assert file_of(tmp_path, "folder").is_dir()
 
 
+def test_a_pipe_among_the_files_is_told_unopened_and_stays(tmp_path, make_run, monkeypatch):
+    store.append(tmp_path, make_run("sound"))
+    pipe = file_of(tmp_path, "pipe")
+    os.mkfifo(pipe)
+    real = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: real(path) if path != pipe else pytest.fail("opened"))
+    found = store.read(tmp_path, "runs")
+    assert found.rows["run_id"].to_pylist() == ["sound"]
+    assert found.damaged == (store.Damaged(pipe, "cannot be opened: not a regular file", None),)
+    assert pipe.is_fifo()
+
+
+def test_damage_is_told_in_words():
+    path, quarantined = Path("results/runs/machine=box/a.parquet"), Path("results/quarantine/runs.machine=box.a.parquet")
+    assert str(store.Damaged(path, "is empty", quarantined)) == f"{path}: is empty; moved to {quarantined}"
+    assert str(store.Damaged(path, "is empty", None)) == f"{path}: is empty; left where it is"
+
+
+READERS = [
+    lambda results: store.read(results, "runs"),
+    lambda results: store.read(results, "steps"),
+    lambda results: store.tallies(results, "0123", "smoke"),
+    lambda results: store.has_run(results, "run-1"),
+    store.run_ids,
+    store.sweep_leftovers,
+]
+
+
+def refuse_to_list(monkeypatch, folder) -> None:
+    """As the operating system does where a folder may not be read; root, who may, would see nothing of real modes."""
+    for name in ("listdir", "scandir"):
+        real = getattr(os, name)
+
+        def call(path, real=real):
+            if Path(path) == folder:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return real(path)
+
+        monkeypatch.setattr(os, name, call)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_results_that_may_not_be_read_do_not_look_like_none(tmp_path, monkeypatch, reader, make_run):
+    store.append(tmp_path, make_run(), STEPS)
+    reader(tmp_path)
+    refuse_to_list(monkeypatch, tmp_path / "runs")
+    with pytest.raises(PermissionError) as raised:
+        reader(tmp_path)
+    assert raised.value.filename == str(tmp_path / "runs")
+
+
+@pytest.mark.parametrize("reader", READERS[:-1])
+def test_nor_does_a_machine_that_may_not_be_read(tmp_path, monkeypatch, reader, make_run):
+    store.append(tmp_path, make_run(), STEPS)
+    refuse_to_list(monkeypatch, file_of(tmp_path).parent)
+    with pytest.raises(PermissionError) as raised:
+        reader(tmp_path)
+    assert raised.value.filename == str(file_of(tmp_path).parent)
+
+
 # Failures while writing
 
 

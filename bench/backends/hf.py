@@ -64,7 +64,7 @@ class HuggingFace:
 
     def refuses(self, cell: Cell) -> str | None:
         """The first reason why the cell cannot be done exactly as declared; None if it can."""
-        reasons = (*_work_refused(cell), *_implementation_refused(cell))
+        reasons = (*_work_refused(cell), *_architecture_refused(cell), *_implementation_refused(cell))
         return next((reason for refused, reason in reasons if refused), None)
 
     def prepare(self) -> None:
@@ -122,6 +122,31 @@ def _work_refused(cell: Cell) -> tuple[tuple[bool, str], ...]:
         (
             bool(work.adapter_layers and blocks and work.adapter_layers > blocks),
             f"adapters on the last {work.adapter_layers} blocks of a model that has {blocks}",
+        ),
+    )
+
+
+def _architecture_refused(cell: Cell) -> tuple[tuple[bool, str], ...]:
+    """Settings that transformers passes over and mlx-lm honours, or that only the parameter count would show."""
+    config = cell.workload.model.config
+    family = config.get("model_type")
+    counted = family in ("llama", "mistral", "qwen2", "qwen3")
+    return (
+        (
+            counted and bool(config.get("rope_traditional")),
+            "transformers rotates halves of a head, never neighbouring pairs (rope_traditional)",
+        ),
+        (
+            counted and family != "llama" and bool(config.get("mlp_bias")),
+            f"transformers' {family} has no biases in its MLP (mlp_bias)",
+        ),
+        (
+            family == "mistral" and bool(config.get("attention_bias")),
+            "transformers' mistral has no biases in attention (attention_bias)",
+        ),
+        (
+            family in ("llama", "mistral") and "sliding_attention" in (config.get("layer_types") or ()),
+            f"transformers' {family} makes no difference between layers (layer_types)",
         ),
     )
 

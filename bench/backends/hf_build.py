@@ -20,6 +20,10 @@ from bench.spec import Cell, Workload
 DEFAULT_INITIALIZER_RANGE = 0.02
 """Where an architecture declares none: the value of transformers' own Llama and Qwen3 configurations."""
 
+WINDOWED = ("mistral", "qwen2", "qwen3")
+"""Families whose transformers configuration assumes a window of 4096 tokens where none is given. A config.json that says
+`null` means none, and the one form of an architecture holds no nulls."""
+
 
 def build(cell: Cell, session: Session) -> Any:
     """The base model on the cell's device, every weight in its final precision, without adapters.
@@ -101,6 +105,8 @@ def _skeleton(cell: Cell) -> Any:
     workload = cell.workload
     declared = workload.model.config
     family = declared.pop("model_type")
+    if family in WINDOWED:
+        declared.setdefault("sliding_window", None)
     dtype = getattr(torch, workload.master_dtype or workload.weights_dtype)
     try:
         config = AutoConfig.for_model(family, **declared)

@@ -1,7 +1,7 @@
 """The `mlx` backend: mlx-lm's own trainer on Apple silicon, and as a control arm on the CPU and on CUDA.
 
 In: a cell, its token batches and a session. Out: steps and peaks. Here are the door, what is refused and how the framework's
-faults are read; `mlx_build` makes the model and `mlx_train` trains it.
+faults are read; `mlx_architecture` knows the models, `mlx_build` makes one and `mlx_train` trains it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from bench.backends import mlx_build, mlx_train
+from bench.backends import mlx_architecture, mlx_build, mlx_train
 from bench.backends.interface import Session, UnsupportedError, absent
 from bench.data import Batches
 from bench.record import Loaded, Outcome, Peaks
 from bench.spec import BackendName, Cell, Device
-
-ALIASES = {"mistral": "llama"}
-"""Model types that mlx-lm builds with another's code, of those this project counts: from `mlx_lm.utils.MODEL_REMAPPING`."""
 
 CUDA_DISTRIBUTIONS = ("mlx-cuda-12", "mlx-cuda-13", "mlx-cuda")
 """What the extras of `mlx` install for CUDA, and the plain name under which it was first published."""
@@ -185,14 +180,7 @@ def _refuses_adapters(cell: Cell) -> str | None:
 
 
 def _refuses_architecture(cell: Cell) -> str | None:
-    """Looks for the file of `mlx_lm.models.<model_type>`; finding the module itself would import MLX."""
-    package = find_spec("mlx_lm")
-    folders = (package.submodule_search_locations if package is not None else None) or []
-    model_type = cell.workload.model.config.get("model_type", "")
-    file = f"{ALIASES.get(model_type, model_type)}.py"
-    if folders and not any((Path(folder) / "models" / file).is_file() for folder in folders):
-        return f"mlx-lm has no model type {model_type!r}"
-    return None
+    return mlx_architecture.refusal(cell.workload.model.config, cell.workload.sequence_length)
 
 
 def _refuses_device(cell: Cell) -> str | None:

@@ -156,7 +156,8 @@ def _random_weights(model: Any, workload: Workload) -> Any:
     from mlx.utils import tree_map_with_path
 
     dtype = dtype_of(workload.weights_dtype)
-    spread = workload.model.config.get("initializer_range") or INITIALIZER_RANGE
+    declared = workload.model.config.get("initializer_range")
+    spread = INITIALIZER_RANGE if declared is None else declared
 
     def draw(path: str, value: Any) -> Any:
         if path.endswith("bias"):

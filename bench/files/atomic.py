@@ -13,6 +13,7 @@ still cost the latest files.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from pathlib import Path
 from secrets import token_hex
 
 _TEMPORARIES = "._*.part"
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What `link` answers where the file system has none: exFAT, some network and user-space file systems."""
 
 
 @contextmanager
@@ -47,10 +50,10 @@ def publish(temporary: Path, path: Path) -> None:
     """Give a staged file its final name, for good.
 
     Raises FileExistsError where `path` exists, which is left as it is, and any other OSError naming `path`, in which case
-    `path` does not exist.
+    `path` does not exist. Where the file system has no hard links the error says so, and what to do.
     """
     with _naming(path):
-        os.link(temporary, path)
+        _link(temporary, path)
         try:
             sync_folder(path.parent)
         except OSError:
@@ -147,6 +150,16 @@ def _write(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
+
+
+def _link(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        remedy = f"{error.strerror}: this file system has no hard links; put --results on one that has"
+        raise OSError(error.errno, remedy) from error
 
 
 @contextmanager

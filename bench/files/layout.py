@@ -17,15 +17,18 @@ TableName = Literal["runs", "steps", "readings"]
 TABLES: tuple[TableName, ...] = get_args(TableName)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_NO_TEXT = re.compile(r"[\W\d_]*(\(bc\))?|\W*(epoch|infinity)\W*|__hive_default_partition__")
-"""Lower-case names that DuckDB or pyarrow take for a number, a date or null where a partition bears them."""
+_NO_TEXT = re.compile(
+    r"[\W\d_]*(\(bc\))?"  # 4090, -5, 1_000, 2024-01-01, 2024-01-01 (BC)
+    r"|\W*0(x[\da-f_]*|b[01_]*)\W*"  # 0x10, 0b11
+    r"|\W*(epoch|inf|infinity)\W*"  # to DuckDB these are dates
+    r"|null|__hive_default_partition__"
+)
+"""Lower-case names that DuckDB (1.0 to 2.0) or pyarrow take for a number, a date or null where a partition bears them."""
 
 
 def run_path(results: Path, table: TableName, machine: str, run_id: str) -> Path:
     """Where a run's rows of that table lie. Raises ValueError for a machine or run that no path can name."""
-    if not _RUN_ID.fullmatch(run_id):
-        raise ValueError(f"run id {run_id!r} cannot be a file's name: use letters, digits, '.', '_' and '-'")
-    return results / table / f"machine={partition_name(machine)}" / f"{run_id}.parquet"
+    return results / table / f"machine={partition_name(machine)}" / f"{checked_run_id(run_id)}.parquet"
 
 
 def machine_of(path: Path) -> str:
@@ -34,13 +37,17 @@ def machine_of(path: Path) -> str:
 
 
 def folders(results: Path) -> list[Path]:
-    """Every machine's folder of every table, sorted within the table."""
-    return [folder for table in TABLES for folder in sorted((results / table).glob("machine=*"))]
+    """Every machine's folder of every table, sorted within the table. Raises OSError naming what cannot be listed."""
+    return [folder for table in TABLES for folder in _machine_folders(results, table)]
 
 
 def files(results: Path, table: TableName) -> list[Path]:
-    """A table's files, sorted. Hidden ones (temporary files, what macOS strews about) are none of ours."""
-    return sorted(path for path in (results / table).glob("machine=*/*.parquet") if not path.name.startswith("."))
+    """A table's files, sorted. Hidden ones (temporary files, what macOS strews about) are none of ours.
+
+    Raises OSError naming the folder that cannot be listed: what cannot be seen must not pass for nothing there.
+    """
+    entries = [path for folder in _machine_folders(results, table) for path in _entries(folder)]
+    return [path for path in entries if path.suffix == ".parquet" and not path.name.startswith(".")]
 
 
 def owned_files(results: Path, table: TableName) -> list[Path]:
@@ -61,11 +68,36 @@ def set_aside(results: Path, path: Path) -> Path | None:
         return None
 
 
+def checked_run_id(run_id: str) -> str:
+    """The run id, if a file can bear it; raises ValueError with the rule otherwise."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError(f"run id {run_id!r} cannot be a file's name: use letters, digits, '.', '_' and '-'")
+    return run_id
+
+
 def partition_name(machine: str) -> str:
     """A machine's name as a partition's, percent-encoded; readers decode it again.
 
     Raises ValueError for a name that a reader would take for a number, a date or nothing.
     """
     if not machine.isprintable() or _NO_TEXT.fullmatch(machine.casefold()):
-        raise ValueError(f"machine name {machine!r}: it must be printable, hold a letter, and not read as a date")
+        raise ValueError(f"machine name {machine!r}: it must be printable, hold a letter, and not read as a number, date or null")
     return quote(machine, safe="")
+
+
+def _machine_folders(results: Path, table: TableName) -> list[Path]:
+    return [path for path in _entries(results / table) if path.name.startswith("machine=")]
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What lies in a folder, sorted; nothing where there is no folder.
+
+    `Path.glob` would take a folder that may not be read, or that is a file, for an empty one. So would a link to a disk that is
+    not there at the moment: FileNotFoundError is passed on then.
+    """
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        if folder.is_symlink():
+            raise
+        return []

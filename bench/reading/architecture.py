@@ -10,17 +10,20 @@ nothing that says no more than which tokens end a text or which version wrote th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
-from bench.reading.strict import BadFile, Problem, problems_of, shown
-from bench.spec import BLOCK_MODULES, Model, canonical_json, model_from_config
+from bench.reading.rope import MAX_POSITIONS, Rope, Theta, classic_rope, rope_faults
+from bench.reading.strict import BadFile, Problem, beyond_json, key_path, meant, problems_of, shown
+from bench.spec import BLOCK_MODULES, Model, model_from_config
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
+BIASES = {"attention_bias": ("llama", "qwen2", "qwen3"), "mlp_bias": ("llama",)}
+"""The families whose modules read the key; the others have no such biases whatever it says (qwen2's are always there)."""
 NOT_ARCHITECTURE = frozenset(
     {
         "_commit_hash",
@@ -40,106 +43,138 @@ NOT_ARCHITECTURE = frozenset(
     }
 )
 NO_WINDOW = frozenset({"layer_types", "max_window_layers", "sliding_window", "use_sliding_window"})
-FLOATS = frozenset(
-    {"attention_dropout", "factor", "high_freq_factor", "initializer_range", "low_freq_factor", "rms_norm_eps", "rope_theta"}
-)
+FLOATS = frozenset({"attention_dropout", "initializer_range", "rms_norm_eps", "rope_theta"})
 REMEDY = "take it from the model's own config.json"
 
-Size = Annotated[int, Ge(1), Le(2**24)]
+# The widest of everything makes fewer than 2**63 parameters, which the results must hold; a test counts them.
+Vocabulary = Annotated[int, Ge(4), Le(2**24)]  # three ids are reserved, see bench.data
+Width = Annotated[int, Ge(1), Le(2**20)]
+Inner = Annotated[int, Ge(1), Le(2**24)]
+Heads = Annotated[int, Ge(1), Le(2**14)]
+Layers = Annotated[int, Ge(1), Le(1024)]
+Positions = Annotated[int, Ge(1), Le(MAX_POSITIONS)]
+Spread = Annotated[float, Gt(0), Le(100)]
+LayerType = Literal["full_attention", "sliding_attention"]
 
 
 class AnyConfig(BaseModel):
-    """What is needed of any model: its family, and its vocabulary, from which the token ids are drawn."""
+    """What is needed of any model: its family, and its vocabulary, from which the token ids are drawn.
+
+    The other keys are those by which the planner and the backends judge what a model can take: a family may lack them, or
+    call them something else, but what they hold is of the type that their readers expect.
+    """
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
-    model_type: str
-    vocab_size: Annotated[int, Ge(4), Le(2**24)]  # three ids are reserved, see bench.data
-
-
-class DecoderConfig(AnyConfig):
-    """What a Llama-like family needs beside; fields with a default have the family's default where transformers agrees."""
-
-    hidden_size: Size
-    intermediate_size: Size
-    num_hidden_layers: Annotated[int, Ge(1), Le(1024)]
-    num_attention_heads: Size
-    num_key_value_heads: Size | None = None
-    head_dim: Size | None = None
-    max_position_embeddings: Size
-    rms_norm_eps: Annotated[float, Gt(0)] = 1e-6
-    rope_theta: Annotated[float, Gt(0)] | None = None
-    rope_scaling: dict[str, Any] | None = None
+    model_type: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    vocab_size: Vocabulary
+    hidden_size: Width | None = None
+    intermediate_size: Inner | None = None
+    num_hidden_layers: Layers | None = None
+    num_attention_heads: Heads | None = None
+    head_dim: Heads | None = None
+    max_position_embeddings: Positions | None = None
+    initializer_range: Spread | None = None
+    tie_word_embeddings: bool | None = None
     rope_parameters: dict[str, Any] | None = None
+
+
+class DecoderConfig(BaseModel):
+    """What a Llama-like family needs; fields with a default have the family's default where transformers agrees."""
+
+    model_config = AnyConfig.model_config
+
+    model_type: str
+    vocab_size: Vocabulary
+    hidden_size: Width
+    intermediate_size: Inner
+    num_hidden_layers: Layers
+    num_attention_heads: Heads
+    num_key_value_heads: Heads | None = None
+    head_dim: Heads | None = None
+    max_position_embeddings: Positions
+    initializer_range: Spread = 0.02
+    rms_norm_eps: Annotated[float, Gt(0), Le(1)] = 1e-6
+    rope_theta: Theta | None = None
+    rope_scaling: Rope | None = None
+    rope_parameters: Rope | None = None
     tie_word_embeddings: bool = False
     attention_bias: bool = False
+    mlp_bias: bool = False
     attention_dropout: Annotated[float, Ge(0), Le(1)] = 0.0
-    hidden_act: str = "silu"
+    hidden_act: Literal["silu", "swish"] = "silu"  # two names of one function; mlx-lm computes it whatever the file says
+    use_sliding_window: bool | None = None
+    sliding_window: Positions | None = None
+    max_window_layers: Annotated[int, Ge(0), Le(1024)] | None = None
+    layer_types: list[LayerType] | None = None
 
-    @model_validator(mode="after")
-    def _heads_fit(self) -> Self:
-        groups = self.num_key_value_heads or self.num_attention_heads
-        if self.num_attention_heads % groups:
-            raise PydanticCustomError("heads", f"{self.num_attention_heads} heads cannot share {groups} key-value heads evenly")
-        if self.head_dim is None and self.model_type != "qwen3" and self.hidden_size % self.num_attention_heads:
-            raise PydanticCustomError("heads", "head_dim is missing, and hidden_size does not divide by num_attention_heads")
-        return self
+    @property
+    def head_width(self) -> int:
+        """Dimensions of a head; by the family's default where the file names none, which rounds down."""
+        return self.head_dim or (128 if self.model_type == "qwen3" else self.hidden_size // self.num_attention_heads)
 
 
 def model_of(name: str, config: object, file: str) -> Model:
     """The model that a `config.json` describes. Raises BadFile, which names the file, the key and the remedy."""
     if not isinstance(config, dict):
         raise BadFile([Problem(file, "", f"expected a table of settings, got {shown(config)}; {REMEDY}")])
-    known = config.get("model_type") in FAMILIES
-    kind = DecoderConfig if known else AnyConfig
+    problems = [Problem(file, key_path(where), f"{what}; {REMEDY}") for where, what in beyond_json(config)]
+    kind = DecoderConfig if config.get("model_type") in FAMILIES else AnyConfig
     try:
         checked = kind.model_validate(config)
-        plain = {key: value for key, value in config.items() if key not in NOT_ARCHITECTURE and value is not None}
-        architecture = _one_form(checked, plain) if isinstance(checked, DecoderConfig) else plain
-        return model_from_config(name, architecture) if known else Model(name, canonical_json(architecture))
     except ValidationError as error:
-        raise BadFile(problems_of(error, file, _remedy)) from None
-    except (TypeError, ValueError, RecursionError):
-        raise BadFile([Problem(file, "", f"holds values that JSON cannot; {REMEDY}")]) from None
+        blamed = {problem.path for problem in problems}
+        problems += [each for each in problems_of(error, file, _remedy) if each.path not in blamed]
+        raise BadFile(problems) from None
+    form = {key: value for key, value in config.items() if key not in NOT_ARCHITECTURE and value is not None}
+    if isinstance(checked, DecoderConfig):
+        problems += [Problem(file, where, f"{what}; {REMEDY}") for where, what in _together(checked, form)]
+    if problems:
+        raise BadFile(problems)
+    return model_from_config(name, _one_form(checked, form) if isinstance(checked, DecoderConfig) else form)
 
 
 def _remedy(details: ErrorDetails) -> str:
-    return "" if details["type"] == "heads" else REMEDY
+    if details["type"] == "extra_forbidden":
+        return f"{meant(str(details['loc'][-1]), [*Rope.model_fields])} Or remove it: nothing reads it"
+    return REMEDY
+
+
+def _together(checked: DecoderConfig, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with settings that are right in themselves: (path of the key, message). `config` holds no None."""
+    heads, groups = checked.num_attention_heads, checked.num_key_value_heads or checked.num_attention_heads
+    if heads % groups:
+        yield "num_key_value_heads", f"{heads} heads cannot share {groups} key-value heads evenly"
+    if checked.head_dim is None and checked.model_type != "qwen3" and checked.hidden_size % heads:
+        yield "head_dim", "head_dim is missing, and hidden_size does not divide by num_attention_heads"
+    elif checked.head_width % 2:
+        yield "head_dim", f"{checked.head_width} is odd, and rotary embeddings turn pairs of dimensions"
+    for name, families in BIASES.items():
+        if config.get(name) and checked.model_type not in families:
+            yield name, f"a {checked.model_type} has none"
+    if checked.layer_types is not None and len(checked.layer_types) != checked.num_hidden_layers:
+        yield "layer_types", f"names {len(checked.layer_types)} layers of {checked.num_hidden_layers}"
+    yield from rope_faults(config, checked.head_width)
 
 
 def _one_form(checked: DecoderConfig, config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration with defaults written out and spellings made equal. `config` holds no None."""
-    heads = checked.num_attention_heads
     defaults = {
-        "num_key_value_heads": heads,
-        "head_dim": 128 if checked.model_type == "qwen3" else checked.hidden_size // heads,
+        "num_key_value_heads": checked.num_attention_heads,
+        "head_dim": checked.head_width,
         "rms_norm_eps": checked.rms_norm_eps,
         "rope_theta": 10_000.0,
-        "tie_word_embeddings": False,
-        "attention_bias": False,
-        "attention_dropout": 0.0,
-        "hidden_act": "silu",
-        "initializer_range": 0.02,
+        "tie_word_embeddings": checked.tie_word_embeddings,
+        "attention_bias": checked.attention_bias,
+        "attention_dropout": checked.attention_dropout,
+        "initializer_range": checked.initializer_range,
     }
-    form = {**defaults, **_classic_rope(config)}
+    form = {**defaults, **classic_rope(config), "hidden_act": "silu"}
     if checked.model_type == "llama":
         form.setdefault("mlp_bias", False)
     if not form.get("use_sliding_window") and checked.model_type != "mistral":
         form = {key: value for key, value in form.items() if key not in NO_WINDOW}
     return {key: float(value) if key in FLOATS else value for key, value in form.items()}
-
-
-def _classic_rope(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Rotary settings as `rope_theta` and `rope_scaling`; transformers 5 nests both in `rope_parameters`."""
-    form = {key: value for key, value in config.items() if key not in ("rope_parameters", "rope_scaling")}
-    scaling = {**config.get("rope_parameters", {}), **config.get("rope_scaling", {})}
-    theta = scaling.pop("rope_theta", None)
-    if theta is not None:
-        form.setdefault("rope_theta", theta)
-    scaling["rope_type"] = scaling.pop("type", None) or scaling.get("rope_type", "default")
-    if scaling["rope_type"] != "default":
-        form["rope_scaling"] = {key: float(value) if key in FLOATS else value for key, value in scaling.items()}
-    return form
 
 
 def smallest_adapted_dimension(config: Mapping[str, Any], modules: tuple[str, ...]) -> int | None:

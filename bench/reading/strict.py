@@ -8,9 +8,11 @@ each fault: the file, the path of the key, what is wrong, and what was probably 
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +23,10 @@ from pydantic_core import ErrorDetails
 
 from bench.spec import BadInput
 
-MAX_FILE_BYTES = 2**20
+MAX_FILE_BYTES = 2**18
+MAX_DOTS = 256
+"""In one line of TOML. tomllib's time grows with the square of a dotted key's parts: 50,000 of them take a minute."""
+MAX_DEPTH = 16
 SHOWN_CHARACTERS = 60
 SHOWN_CHOICES = 8
 MESSAGE_CHARACTERS = 400
@@ -37,6 +42,7 @@ WANTED = {
     "list_type": "a list",
     "dict_type": "a table",
     "model_type": "a table",
+    "string_pattern_mismatch": "a name of letters, digits, '.', '_' and '-'",
 }
 SAID = {"missing": "missing", "extra_forbidden": "unknown key", "too_short": "empty", "string_too_short": "empty"}
 BOUNDS = {"greater_than_equal": "at least", "greater_than": "above", "less_than_equal": "at most", "less_than": "below"}
@@ -65,6 +71,9 @@ class BadFile(BadInput):
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file. Raises BadFile."""
     text = read_text(path)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > MAX_DOTS:
+            raise _bad(path, f"line {number}: more than {MAX_DOTS} dots; break it into several lines")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -76,16 +85,60 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; NaN and Infinity are refused. Raises BadFile."""
-    text = read_text(path)
+    """The content of a JSON file; NaN, Infinity and keys that stand twice are refused. Raises BadFile."""
+    text, twice = read_text(path), list[tuple[dict[str, Any], str]]()
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=lambda pairs: _table(pairs, twice))
     except json.JSONDecodeError as error:
         raise _bad(path, f"line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}") from None
     except RecursionError:
         raise _bad(path, "nested too deeply to be meant") from None
     except ValueError as error:
         raise _bad(path, f"not valid JSON: {printable(str(error))}") from None
+    if twice:
+        places = {id(table): where for where, table in _walk(content)}
+        paths = [key_path((*places[id(table)], key)) for table, key in twice if id(table) in places]
+        if paths:  # else they lie deeper than anything that is meant
+            raise BadFile(Problem(printable(str(path)), each, "stands twice; keep one of them") for each in paths)
+    return content
+
+
+def _table(pairs: list[tuple[str, Any]], twice: list[tuple[dict[str, Any], str]]) -> dict[str, Any]:
+    """A JSON object; the keys that it holds more than once are added to `twice`, with the object itself to find it by."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice += [(table, key) for key, count in counts.items() if count > 1]
+    return table
+
+
+def _walk(content: Any) -> Iterator[tuple[Location, Any]]:
+    """Every value with its place, the outer before the inner, in the order of the file; without recursion, whatever the depth."""
+    stack: list[tuple[Location, Any]] = [((), content)]
+    while stack:
+        where, value = stack.pop()
+        yield where, value
+        if isinstance(value, dict | list) and len(where) < MAX_DEPTH:
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            stack += reversed([((*where, key), inner) for key, inner in pairs])
+
+
+def beyond_json(content: Any) -> Iterator[tuple[Location, str]]:
+    """What no two readers of JSON would take alike: numbers beyond 64 bits, depths beyond meaning, types that JSON lacks."""
+    for where, value in _walk(content):
+        match value:
+            case None | bool() | str():
+                continue
+            case int() if not -(2**63) <= value < 2**63:
+                yield where, f"{shown(value)} is out of range: must fit into 64 bits"
+            case float() if not math.isfinite(value):
+                yield where, f"expected a finite number, got {shown(value)}"
+            case dict() | list() if value and len(where) >= MAX_DEPTH:
+                yield where, "nested too deeply to be meant"
+            case int() | float() | dict() | list():
+                continue
+            case _:
+                yield where, f"expected what JSON can hold, got {shown(value)}"
 
 
 def read_text(path: Path) -> str:

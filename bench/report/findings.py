@@ -34,6 +34,7 @@ class Findings:
     `runs` are prepared (`bench.analysis.prepare`) with each run's step statistics; `summaries` and `comparisons` have in
     addition `party` (or `above`, `below`) and `row`, the names of parties and workloads, and the names of implementations:
     `implementation_name`, or `implementations` for both sides. `implementations` maps (backend, implementation) to its name.
+    `copies` are (machine, run id) of rows left out because their run id is counted already.
     """
 
     runs: pd.DataFrame
@@ -42,6 +43,7 @@ class Findings:
     implementations: Mapping[tuple[str, str], str]
     profiles: tuple[MachineProfile, ...]
     damaged: tuple[tuple[str, str], ...]
+    copies: tuple[tuple[str, str], ...]
 
     @property
     def drawn_profiles(self) -> list[MachineProfile]:
@@ -62,7 +64,9 @@ def gather(
     damaged: Iterable[tuple[str, str]] = (),
 ) -> Findings:
     """The evidence in raw tables; `damaged` are (path, reason)."""
-    prepared = analysis.prepare(_harmless(runs.reindex(columns=[*runs.columns, *(c for c in _SHOWN if c not in runs)])))
+    harmless = _harmless(runs.reindex(columns=[*runs.columns, *(c for c in _SHOWN if c not in runs)]))
+    prepared, left_out = analysis.prepare(harmless), analysis.copies(harmless)
+    copies = tuple(zip(left_out["machine"], left_out["run_id"], strict=True))
     names = _implementation_names(prepared)
     prepared["implementation_name"] = _named(prepared, names)
     summaries = analysis.summarise(prepared)
@@ -75,7 +79,7 @@ def gather(
     prepared = prepared.join(analysis.describe_steps(steps), on="run_id")
     prepared["reason"] = [reason if isinstance(reason, str) else "" for reason in prepared["reason"]]
     named = tuple(sorted((wording.plain(path), wording.plain(reason)) for path, reason in damaged))
-    return Findings(prepared, summaries, in_order(comparisons), names, tuple(profiles), named)
+    return Findings(prepared, summaries, in_order(comparisons), names, tuple(profiles), named, copies)
 
 
 def _harmless(runs: pd.DataFrame) -> pd.DataFrame:

@@ -46,6 +46,8 @@ _ORIGIN = (
 )
 _DAMAGED = (Column("file", "path", "code"), Column("what is wrong", "reason"))
 
+_COPIES = (Column("machine", "machine"), Column("run id", "run_id", "code"))
+
 
 def holes(findings: Findings) -> Section:
     """The cells that never ended ok, or only flagged, with every reason given."""
@@ -75,3 +77,14 @@ def damaged(findings: Findings) -> Section:
     text = "These result files could not be read, and nothing of them is in this report."
     files = [{"path": path, "reason": reason} for path, reason in findings.damaged]
     return Section("damaged", "Damaged files", (text,), tables=(tabulate("Damaged files", files, _DAMAGED),))
+
+
+def copies(findings: Findings) -> Section:
+    """Rows left out because their run is counted already."""
+    many = len(findings.copies)
+    text = (
+        f"{many} stored {'run bears' if many == 1 else 'runs bear'} the id of a run that is counted already, as a copied folder"
+        " does. A run measured once counts once: these are in no count, median or ratio of this report."
+    )
+    rows = [{"machine": machine, "run_id": run_id} for machine, run_id in findings.copies]
+    return Section("copies", "Copies left out", (text,), tables=(tabulate("Copies left out", rows, _COPIES),))

@@ -11,7 +11,9 @@ import re
 from typing import Any
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;", ":": "&#58;", ".": "&#46;"}
-_ACTIVE = re.compile(r"[\\`*_\[\]#~$&<>|@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_INSIDE_A_WORD = r"(?<=[a-z0-9])(?:_(?=[a-z0-9])|@(?=[a-z0-9]+(?![\w.@-])))"
+"""`batch_size` is no emphasis; `hf@cpu` is neither a mention, which begins a word, nor an address, whose host has a dot."""
+_ACTIVE = re.compile(rf"(?!{_INSIDE_A_WORD})[\\`*_\[\]#~$&<>|@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def literal(value: Any) -> str:

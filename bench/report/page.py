@@ -81,8 +81,9 @@ def compose(
 ) -> Document:
     """The report on the rows of `runs` and `steps`; `damaged` are (path, reason) of files that could not be read."""
     findings = gather(runs, steps, profiles, damaged)
+    copied = (ledger.copies(findings),) if findings.copies else ()
     broken = (ledger.damaged(findings),) if findings.damaged else ()
-    sections = (_NO_RUNS, *broken) if findings.runs.empty else (*_sections(findings), *broken)
+    sections = (_NO_RUNS, *broken) if findings.runs.empty else (*_sections(findings), *copied, *broken)
     return Document(TITLE, overview.questions(findings), overview.facts(findings), sections)
 
 

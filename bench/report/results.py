@@ -36,6 +36,7 @@ _SUMMARY = (
     Column("backend and machine", "party"),
     Column("implementation", "implementation_name"),
     Column("clean runs", "n_clean", "number"),
+    Column("steps, warm-up + measured", lambda row: " or ".join(row["step_counts"]), "number"),
     Column("tokens/s", _rate, "number"),
     Column("95% interval", lambda row: wording.between(row["tokens_per_s_low"], row["tokens_per_s_high"]), "number"),
     Column("step", lambda row: wording.seconds(row["step_s_median"]), "number"),
@@ -60,8 +61,8 @@ _RATIO = (
     Column("workload digest", "workload_digest", "code"),
 )
 _RATIO_TEXT = (
-    "Two parties are compared only where the workload's digest and the tokens that the frameworks received are equal and the"
-    " trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per second over clean runs, the party"
+    "Two parties are compared only where the workload's digest, the tokens that the frameworks received and the numbers of steps"
+    " are equal and the trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per second over clean runs, the party"
     " named first divided by the second; the interval is Welch's t on logs, 95% for each ratio by itself."
 )
 _REFUSED = (
@@ -99,8 +100,10 @@ def speed(findings: Findings) -> Section:
     """Training rates, the table of summaries, and the implementations that it names."""
     drawn = figures.speed(findings.runs)
     named = [{"name": name, "backend": key[0], "text": key[1]} for key, name in findings.implementations.items()]
+    mixed = int((findings.summaries["step_counts"].map(len) > 1).sum())
+    pooled = [f"{mixed} summaries pool runs of different numbers of steps; no ratio is made of them."] if mixed else []
     tables = (
-        tabulate("Summaries", records(findings.summaries), _SUMMARY, [_SUMMARY_NOTE]),
+        tabulate("Summaries", records(findings.summaries), _SUMMARY, [_SUMMARY_NOTE, *pooled]),
         tabulate("Implementations", named, _IMPLEMENTATION, [_IMPLEMENTATION_NOTE]),
     )
     return Section("speed", "Training rate", () if drawn else (NOTHING,), figure=drawn, tables=tables)

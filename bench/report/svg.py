@@ -1,7 +1,9 @@
 """A matplotlib figure as SVG text that may stand inside a page.
 
-In: a figure, a name of its own, a title and a description. Out: the same bytes every time. Ids begin with the figure's name,
-so that several figures share a page; declarations stand in attributes, not in styles, so that the page's content security
+In: a figure, a name of its own, a title and a description. Out: the same bytes every time, also where a layout that is computed
+in parallel differs in its last digits: ids are numbers in the order of their appearance (matplotlib's are hashes of unrounded
+bounds), and coordinates are rounded to a hundredth of a point. Ids begin with the figure's name, so that several figures share
+a page; declarations stand in attributes, not in styles, so that the page's content security
 policy need not allow inline styles; nothing points outside; title and description serve those who do not see it.
 """
 
@@ -56,18 +58,40 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
     for pattern in (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<style[^>]*>.*?</style>", r"<defs>\s*</defs>"):
         body = re.sub(pattern, "", body, flags=re.DOTALL)
     body = re.sub(r' style="([^"]*)"', lambda found: _attributes(found[1]), body)
-    body = re.sub(r' id="', f' id="{name}-', body)
-    body = re.sub(r'xlink:href="#', f'href="#{name}-', body)
-    body = re.sub(r"url\(#", f"url(#{name}-", body)
-    body = re.sub(r"\s*\n\s*", "\n", body)
+    body = re.sub(r"\s*\n\s*", "\n", rounded(numbered(body, name)))
     return _head(text, name, title, description) + body.strip() + "\n"
+
+
+def numbered(svg: str, name: str) -> str:
+    """The SVG with its ids as `name-1`, `name-2`, … in the order in which they first appear, and every reference to them so."""
+    numbers: dict[str, str] = {}
+    pattern = r"""(\sid=|\s(?:xlink:)?href=|url\()(["']?)(#?)([^"')]+)"""
+
+    def renamed(found: re.Match[str]) -> str:
+        place, quote, mark, identity = found.groups()
+        if not mark and "id=" not in place:
+            return found[0]  # leads elsewhere
+        new = numbers.setdefault(identity, f"{name}-{len(numbers) + 1}")
+        return f"{place.replace('xlink:', '')}{quote}{mark}{new}"
+
+    return re.sub(pattern, renamed, svg)
+
+
+def rounded(svg: str) -> str:
+    """The SVG with its numbers at two decimals; factors of scale, which multiply what is drawn in larger units, stay."""
+    return re.sub(r"scale\([^)]*\)|-?\d+\.\d+", lambda found: found[0] if found[0][0] == "s" else _two_decimals(found[0]), svg)
+
+
+def _two_decimals(number: str) -> str:
+    text = f"{float(number):.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
 
 
 def _head(text: str, name: str, title: str, description: str) -> str:
     found = re.search(r'viewBox="[-\d. ]+"', text)
     assert found, "matplotlib always writes a viewBox"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {found[0]} role="img" stroke-linejoin="round" stroke-linecap="butt"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {rounded(found[0])} role="img" stroke-linejoin="round" stroke-linecap="butt"'
         f' aria-labelledby="{name}-title {name}-description">\n'
         f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-description">{escape(description)}</desc>'
     )

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from bench.record import Event, event_from_json
+from bench.reading.strict import printable
+from bench.record import Event, event_from_line
 from bench.sweep.evidence import Ending, Trace, kernel_oom_kills, log_tail
 from bench.sweep.interrupt import Interrupt
 
@@ -29,6 +30,8 @@ GRACE_S = 10.0
 EXIT_S = 60.0
 SLOWEST_STEPS = 20
 CHUNK_BYTES = 65_536
+ROOT = Path(__file__).resolve().parents[2]
+"""Where the package lies: the worker takes it from there, and nothing from the folder that the sweep was started in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,8 @@ def _worker(job: Job) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     try:
         with job.log.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "bench.worker", str(writing)],
+                [sys.executable, "-P", "-m", "bench.worker", str(writing)],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *_python_path()])},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -100,6 +104,10 @@ def _worker(job: Job) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         if process.poll() is None:
             _signal_group(process, signal.SIGKILL)
         process.wait()
+
+
+def _python_path() -> list[str]:
+    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 
 
 def _hand_over(stdin: IO[bytes] | None, job: Job) -> None:
@@ -146,9 +154,9 @@ def patience_s(event_timeout_s: float, trace: Trace) -> float:
 def _take(line: bytes, trace: Trace, on_event: Callable[[Event], None]) -> str | None:
     """One line of the pipe: an event, or what is wrong with it."""
     try:
-        event = event_from_json(json.loads(line))
-    except (ValueError, KeyError, TypeError):
-        return line[:200].decode(errors="replace")
+        event = event_from_line(line)
+    except ValueError:
+        return printable(line[:200].decode(errors="replace"))
     trace.take(event)
     on_event(event)
     return None

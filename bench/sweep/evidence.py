@@ -11,6 +11,7 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.reading.strict import printable
 from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step
 
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
@@ -62,7 +63,7 @@ def judge(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
     if trace.failed is not None:
         return trace.failed.outcome, trace.failed.reason
     if trace.finished is not None:
-        return "ok", None
+        return _judge_finished(trace)
     if ending.interrupted:
         return "interrupted", f"stopped on request after {trace.last}"
     if ending.protocol_error is not None:
@@ -70,6 +71,13 @@ def judge(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
     if ending.silence_s is not None:
         return "timeout", f"no sign of life for {ending.silence_s:.0f} s after {trace.last}"
     return _judge_exit(trace, ending)
+
+
+def _judge_finished(trace: Trace) -> tuple[Outcome, str | None]:
+    """A run is whole if its model was loaded and at least one step was measured."""
+    if trace.loaded is None or not any(step.phase == "measured" for step in trace.steps):
+        return "invalid", f"the worker says that it is finished, without a measured step, after {len(trace.steps)} steps"
+    return "ok", None
 
 
 def _judge_exit(trace: Trace, ending: Ending) -> tuple[Outcome, str]:
@@ -116,4 +124,4 @@ def log_tail(path: Path, characters: int = 300) -> str:
     except OSError:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][-characters:] if lines else ""
+    return printable(lines[-1][-characters:]) if lines else ""

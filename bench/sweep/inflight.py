@@ -8,16 +8,19 @@ that were under way, for the next sweep to enter as `interrupted` or `machine_lo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from bench.files.atomic import adopted, publish, staged, sweep
+from bench.files.layout import set_aside
+from bench.spec import Cell
 
 FOLDER = ".inflight"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +28,13 @@ class Marker:
     """One run under way: which, since when, of which machine, in which life of its operating system."""
 
     run_id: str
-    started_at: str
+    started_at: datetime
+    machine: str
     machine_id: str
     suite: str
+    question: str
     boot: str
-    cell: dict[str, Any]
+    cell: Cell
 
     def path(self, results: Path) -> Path:
         return results / FOLDER / f"{self.run_id}.json"
@@ -52,7 +57,8 @@ def under_way(results: Path, marker: Marker) -> Iterator[None]:
     It stays locked meanwhile, so that no other sweep takes a run that is being measured for one that was left behind.
     """
     path = marker.path(results)
-    with staged(path, json.dumps(asdict(marker)).encode()) as temporary:
+    content = {**asdict(marker), "started_at": marker.started_at.isoformat()}
+    with staged(path, json.dumps(content).encode()) as temporary:
         publish(temporary, path)
         temporary.unlink()
         yield
@@ -64,23 +70,33 @@ def forget(results: Path, run_id: str) -> None:
     (results / FOLDER / f"{run_id}.json").unlink(missing_ok=True)
 
 
-def left_behind(results: Path, machine_id: str) -> Iterator[Marker]:
+def left_behind(results: Path, machine_id: str, note: Callable[[str], None]) -> Iterator[Marker]:
     """Markers of this machine whose harness is gone, oldest first, each held against other sweeps while it is dealt with.
 
-    An unreadable marker names no run and is removed, and so are the temporary files of killed writers.
+    One that cannot be read (of a newer version, or somebody's own file) is set aside in `results/quarantine/`, with a note; the
+    temporary files of killed writers are removed.
     """
     sweep(results / FOLDER)
     for path in sorted((results / FOLDER).glob("*.json")):
         with adopted(path) as ours:
-            marker = _read(path) if ours else None
-            if marker is not None and marker.machine_id == machine_id:
+            if not ours:
+                continue
+            try:
+                marker = _read(path)
+            except UNREADABLE as error:
+                moved_to = set_aside(results, path)
+                note(f"{path}: no marker of a run ({error}); {f'moved to {moved_to}' if moved_to else 'it stays where it is'}")
+                continue
+            if marker.machine_id == machine_id:
                 yield marker
 
 
-def _read(path: Path) -> Marker | None:
-    try:
-        marker = Marker(**json.loads(path.read_text()))
-    except (ValueError, TypeError):
-        path.unlink(missing_ok=True)
-        return None
-    return marker
+def _read(path: Path) -> Marker:
+    content = json.loads(path.read_text())
+    if path.stem != content["run_id"]:
+        raise ValueError("it names another run than its file")
+    started_at = datetime.fromisoformat(content["started_at"])
+    if started_at.tzinfo is None:
+        raise ValueError("its time has no zone")
+    texts = {name: str(content[name]) for name in ("run_id", "machine", "machine_id", "suite", "question", "boot")}
+    return Marker(**texts, started_at=started_at, cell=Cell.from_json(content["cell"]))

@@ -11,13 +11,20 @@ import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.spec import BadInput
+
 LOCK_VARIABLE = "WINGSPAN_LOCK"
 DEFAULT_LOCK = Path("/tmp/wingspan-machine.lock")  # noqa: S108 (one well-known place for every user of the machine)
+
+
+HOLDER_START = b"wingspan "
+"""What the file begins with, so that no other file is ever taken for a lock."""
 
 
 class MachineBusy(Exception):
@@ -35,8 +42,9 @@ def hold_machine(path: Path, holder: dict[str, Any]) -> Iterator[int]:
     descriptor = _open(path)
     try:
         _take(descriptor, path)
+        _refuse_foreign(descriptor, path)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        os.pwrite(descriptor, HOLDER_START + json.dumps(holder).encode(), 0)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -44,13 +52,21 @@ def hold_machine(path: Path, holder: dict[str, Any]) -> Iterator[int]:
 
 def _open(path: Path) -> int:
     """Open for all users; an existing file is opened without O_CREAT, which sticky folders forbid for others' files."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return os.open(path, flags)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, flags | os.O_CREAT, 0o666)
         os.fchmod(descriptor, 0o666)
         return descriptor
+
+
+def _refuse_foreign(descriptor: int, path: Path) -> None:
+    """Raises BadInput where the file is somebody's own, which the holder's name would overwrite."""
+    content = os.pread(descriptor, 4096, 0) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b"no regular file"
+    if content and not content.startswith(HOLDER_START):
+        raise BadInput(f"{path} is no lock of Wingspan's: set {LOCK_VARIABLE} to a path of its own")
 
 
 def _take(descriptor: int, path: Path) -> None:
@@ -65,12 +81,12 @@ def _take(descriptor: int, path: Path) -> None:
 def _describe(descriptor: int) -> str:
     """Who holds it, from what the holder wrote; a worker left behind by a killed sweep is named as such."""
     try:
-        holder = json.loads(os.pread(descriptor, 4096, 0))
+        holder = json.loads(os.pread(descriptor, 4096, 0).removeprefix(HOLDER_START))
         pid = int(holder["pid"])
     except (ValueError, KeyError, TypeError):
         return "its holder left no name"
     alive = _exists(pid)
-    who = f"process {pid}" if alive else f"a worker left by process {pid}, which is gone; it ends with its present step"
+    who = f"process {pid}" if alive else f"a worker left by process {pid}, which is gone; it ends by itself at once"
     return f"{who}, suite {holder.get('suite')}, since {holder.get('since')}"
 
 

@@ -100,6 +100,7 @@ def _measured(trace: Trace) -> dict[str, Any]:
         "implementation": dict(trace.loaded.implementation) if trace.loaded else {},
         "trainable_parameters": trace.loaded.trainable_parameters if trace.loaded else None,
         "first_step_s": trace.steps[0].duration_s if trace.steps else None,
+        "warmup_steps": sum(step.phase == "warmup" for step in trace.steps),
         "steps": len(trace.steps),
         "loss_first": trace.steps[0].loss if trace.steps else None,
         "loss_last": trace.steps[-1].loss if trace.steps else None,

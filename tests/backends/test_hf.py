@@ -28,6 +28,10 @@ REFUSED = [
     ({"method": "lora", "adapter_layers": 4}, "last 4 blocks of a model that has 3"),
     ({"method": "qlora", "quantization_format": "affine"}, "use nf4 or nf4-double"),
     ({"method": "full", "optimizer": "adamw_8bit", "optimizer_kernel": "fused"}, "fused was asked for"),
+    ({"config": {"rope_traditional": True}}, "never neighbouring pairs (rope_traditional)"),
+    ({"family": "qwen3", "config": {"mlp_bias": True}}, "qwen3 has no biases in its MLP (mlp_bias)"),
+    ({"family": "mistral", "config": {"attention_bias": True}}, "mistral has no biases in attention (attention_bias)"),
+    ({"config": {"layer_types": ["full_attention", "sliding_attention"]}}, "no difference between layers (layer_types)"),
 ]
 ACCEPTED = [
     {"method": "full"},
@@ -39,6 +43,8 @@ ACCEPTED = [
     {"method": "lora", "quantization_format": "affine"},
     {"method": "qlora", "quantization_format": "nf4", "adapter_dtype": "bfloat16"},
     {"method": "qlora", "device": "mps"},
+    {"config": {"attention_bias": True, "mlp_bias": True, "attention_dropout": 0.5, "hidden_act": "gelu"}},
+    {"family": "mistral", "config": {"sliding_window": 4, "attention_bias": False, "mlp_bias": False}},
 ]
 
 

@@ -197,12 +197,13 @@ def test_an_unknown_architecture_is_refused() -> None:
         door.Mlx().run(cell, batches_of(cell), Recorder())
 
 
-def test_aliases_are_those_of_mlx_lm() -> None:
-    from mlx_lm.utils import MODEL_REMAPPING
-
-    counted = {"llama", "mistral", "qwen2", "qwen3"}
-    assert {name: alias for name, alias in MODEL_REMAPPING.items() if name in counted} == door.ALIASES
-    assert door.Mlx().refuses(cell_of({**LLAMA, "model_type": "mistral"})) is None
+def test_an_architecture_that_mlx_lm_computes_otherwise_is_refused_and_a_window_by_the_sequences_length() -> None:
+    assert door.Mlx().refuses(cell_of({**LLAMA, "attention_dropout": 0.5})) == (
+        "mlx-lm has no dropout in attention (attention_dropout 0.5)"
+    )
+    mistral = {**LLAMA, "model_type": "mistral", "sliding_window": 12}
+    assert door.Mlx().refuses(cell_of(mistral)) is None
+    assert "sliding window of 12" in (door.Mlx().refuses(cell_of(mistral, sequence_length=13)) or "")
 
 
 def test_cuda_needs_its_distribution(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,29 @@ def test_short_writes_are_continued(tmp_path, monkeypatch):
     assert (tmp_path / "x.parquet").read_bytes() == b"0123456789"
 
 
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_hard_links_is_told_with_its_remedy(tmp_path, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(OSError, match="put --results on one that has") as raised:
+        write(tmp_path / "x.parquet")
+    assert (raised.value.errno, raised.value.filename) == (number, str(tmp_path / "x.parquet"))
+    assert os.strerror(number) in raised.value.strerror
+    assert names(tmp_path) == []
+
+
+def test_other_failures_to_link_bear_no_such_remedy(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "disk full")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(OSError, match="disk full") as raised:
+        write(tmp_path / "x.parquet")
+    assert "hard links" not in str(raised.value)
+
+
 @contextmanager
 def largest_file(size):
     """The operating system itself refuses to let a file grow beyond `size` bytes: a write is cut short, the next one fails."""

@@ -17,7 +17,7 @@ def test_a_run_lies_in_its_machines_folder():
     assert layout.machine_of(path) == "pc-rtx-4090"
 
 
-@pytest.mark.parametrize("machine", ["../x", "a/b", "a=b", "a100%", "é %20", ".x", "13th-gen", "1e5", "null"])
+@pytest.mark.parametrize("machine", ["../x", "a/b", "a=b", "a100%", "é %20", ".x", "13th-gen", "1e5", "nan", "inf2"])
 def test_any_machine_name_stays_one_folder_and_comes_back(machine):
     path = layout.run_path(Path("results"), "runs", machine, "r")
     assert path.parent.parent == Path("results/runs")
@@ -25,7 +25,11 @@ def test_any_machine_name_stays_one_folder_and_comes_back(machine):
     assert layout.machine_of(path) == machine
 
 
-@pytest.mark.parametrize("machine", ["", "4090", "-5", "2024-01-01", "2024-01-01 (BC)", "Infinity", "epoch", "a\nb", "..", "a\0"])
+NUMBERS = ["4090", "-5", "1_000", "0x10", "0XFF_f", "-0b11"]
+DATES = ["2024-01-01", "2024-01-01 (BC)", "Infinity", "-inf", "epoch"]
+
+
+@pytest.mark.parametrize("machine", [*NUMBERS, *DATES, "", "NULL", "a\nb", "..", "a\0"])
 def test_machine_names_that_read_as_something_else_are_refused(machine):
     with pytest.raises(ValueError, match="machine name"):
         layout.run_path(Path("results"), "runs", machine, "r")
@@ -46,6 +50,35 @@ def test_files_are_sorted_and_hidden_ones_left_out(tmp_path):
     assert layout.files(tmp_path, "runs") == [first, later]
     assert layout.files(tmp_path, "steps") == []
     assert layout.folders(tmp_path) == [first.parent, later.parent]
+
+
+NOTHING_STORED = [
+    layout.folders,
+    lambda results: layout.files(results, "runs"),
+    lambda results: layout.owned_files(results, "steps"),
+]
+
+
+@pytest.mark.parametrize("listing", NOTHING_STORED)
+def test_only_a_folder_that_is_not_there_is_empty(tmp_path, listing):
+    assert listing(tmp_path / "nowhere") == []
+    (tmp_path / "runs").touch()
+    with pytest.raises(NotADirectoryError) as raised:
+        listing(tmp_path)
+    assert raised.value.filename == str(tmp_path / "runs")
+
+
+@pytest.mark.parametrize("listing", NOTHING_STORED)
+def test_a_link_to_a_disk_that_is_not_there_is_not_empty(tmp_path, listing):
+    (tmp_path / "runs").symlink_to(tmp_path / "unmounted")
+    with pytest.raises(FileNotFoundError, match="runs"):
+        listing(tmp_path)
+
+
+def test_a_machine_that_is_a_file_is_named(tmp_path):
+    touch(tmp_path / "runs/machine=a")
+    with pytest.raises(NotADirectoryError, match="machine=a"):
+        layout.files(tmp_path, "runs")
 
 
 def test_owned_files_are_those_of_stored_runs_of_the_same_machine(tmp_path):

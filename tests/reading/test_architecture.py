@@ -53,6 +53,9 @@ QWEN3_SMALL = {
 }
 
 
+UNUSED_WINDOW = {"sliding_window": 4096, "max_window_layers": 2, "layer_types": ["full_attention", "full_attention"]}
+
+
 def faults(config) -> list[str]:
     with pytest.raises(BadFile) as caught:
         model_of("x", config, "x/config.json")
@@ -74,7 +77,7 @@ def test_the_spelling_of_transformers_5_is_the_same_architecture():
 
 
 def test_what_makes_no_difference_is_left_out_and_what_does_is_kept():
-    config = model_of("x", {**QWEN3_SMALL, "sliding_window": 4096, "max_window_layers": 2, "layer_types": ["a"]}, "").config
+    config = model_of("x", {**QWEN3_SMALL, **UNUSED_WINDOW}, "").config
     assert not NOT_ARCHITECTURE & config.keys()
     assert "sliding_window" not in config
     windowed = {**QWEN3_SMALL, "use_sliding_window": True, "sliding_window": 4096}

@@ -92,6 +92,7 @@ def make_run(model: str = "llama-3.1-8b", method: str = "lora", index: int = 0, 
         "host_peak_bytes": 3_000_000_000,
         "load_s": 11.5,
         "first_step_s": 7.4,
+        "warmup_steps": 3,
         "steps": 13,
         "trainable_parameters": 41_943_040,
         "loss_first": 11.93,
@@ -112,7 +113,7 @@ def make_run(model: str = "llama-3.1-8b", method: str = "lora", index: int = 0, 
 def fail(row: dict[str, Any], outcome: str, reason: str) -> dict[str, Any]:
     """The row of a run that came to nothing: no measurement is left in it."""
     measured = ("tokens_per_s", "loss_tokens_per_s", "step_s_median", "framework_peak_bytes", "host_peak_bytes", "load_s")
-    more = ("first_step_s", "steps", "trainable_parameters", "loss_first", "loss_last", "tokens_digest")
+    more = ("first_step_s", "warmup_steps", "steps", "trainable_parameters", "loss_first", "loss_last", "tokens_digest")
     return {**row, **dict.fromkeys(measured + more), "implementation": [], "outcome": outcome, "reason": reason}
 
 

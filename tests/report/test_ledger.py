@@ -62,3 +62,13 @@ def test_origins_name_digests_and_run_ids(run_row: Row) -> None:
 def test_damaged_files_are_listed_in_order() -> None:
     section = made(ledger.damaged, damaged=[("b", "seal"), ("a", "footer")])
     assert entries(section) == {"file": "a", "what is wrong": "footer"}
+
+
+def test_copies_are_counted_and_named(run_row: Row) -> None:
+    rows = [run_row(index=0), run_row(index=1)]
+    section = made(ledger.copies, *rows, {**rows[0], "machine": "z-copy"})
+    assert entries(section) == {"machine": "z-copy", "run id": rows[0]["run_id"]}
+    assert section.texts[0].startswith("1 stored run bears the id of a run that is counted already")
+    more = made(ledger.copies, *rows, *({**row, "machine": "z-copy"} for row in rows))
+    assert more.texts[0].startswith("2 stored runs bear the id")
+    assert len(made(ledger.every_run, *rows, {**rows[0], "machine": "z-copy"}).tables[0].rows) == 2

@@ -33,6 +33,15 @@ def test_a_summary_tells_median_interval_meters_and_evidence(run_row: Row) -> No
     assert summary["implementation"] == "mlx-1"
 
 
+def test_numbers_of_steps_are_told_and_where_they_were_pooled(run_row: Row) -> None:
+    alike = results.speed(findings(run_row(index=0), run_row(index=1))).tables[0]
+    assert entries(alike)["steps, warm-up + measured"] == "3 + 10"
+    assert len(alike.notes) == 1
+    mixed = results.speed(findings(run_row(index=0), run_row(index=1, warmup_steps=1, steps=3))).tables[0]
+    assert entries(mixed)["steps, warm-up + measured"] == "1 + 2 or 3 + 10"
+    assert mixed.notes[1] == "1 summaries pool runs of different numbers of steps; no ratio is made of them."
+
+
 def test_what_was_not_measured_is_empty_and_zero_is_zero(run_row: Row) -> None:
     summary = entries(results.speed(findings(run_row(framework_peak_bytes=None, load_s=0.0))).tables[0])
     assert summary["peak, framework"] == ""

@@ -132,7 +132,18 @@ def test_what_the_framework_prints_lands_in_the_log(played: Watch, tmp_path: Pat
     assert "FakeFault: oom_host: played at step 0" in (tmp_path / "logs" / "log").read_text()
 
 
-def test_a_worker_whose_parent_is_gone_ends_by_itself(fake_cell: Callable[..., Cell], tmp_path: Path) -> None:
+def test_the_folder_of_the_sweep_lends_the_worker_no_modules(
+    played: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bench").mkdir()
+    for name in ("json.py", "numpy.py", "bench/__init__.py"):
+        (tmp_path / name).write_text("raise RuntimeError('not this one')")
+    monkeypatch.chdir(tmp_path)
+    assert played()[1] == "ok"
+
+
+@pytest.mark.parametrize("plays", [{"step_s": 0.05}, {"fail": "hang", "fail_at_step": 2}], ids=["working", "hung"])
+def test_a_worker_whose_parent_is_gone_ends_by_itself(fake_cell: Callable[..., Cell], plays: dict[str, Any]) -> None:
     reading, writing = os.pipe()
     worker = subprocess.Popen(
         [sys.executable, "-m", "bench.worker", str(writing)],
@@ -141,7 +152,7 @@ def test_a_worker_whose_parent_is_gone_ends_by_itself(fake_cell: Callable[..., C
         stderr=subprocess.DEVNULL,
     )
     os.close(writing)
-    cell = fake_cell(step_s=0.05)
+    cell = fake_cell(**plays)
     measure = asdict(Measure(warmup_steps=0, steps=10_000))
     assert worker.stdin is not None
     worker.stdin.write(json.dumps({"cell": cell.to_json(), "measure": measure}).encode())

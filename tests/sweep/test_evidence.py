@@ -17,10 +17,15 @@ def trace(*events: Started | Progress | Loaded | Step | Finished | Failed) -> Tr
     return made
 
 
+LOADED = Loaded(load_s=1, parameters=1, trainable_parameters=1, implementation={})
 CASES = {
-    "finished": (trace(Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=0), ("ok", None)),
+    "finished without a step": (
+        trace(LOADED, Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=0),
+        ("invalid", "the worker says that it is finished, without a measured step, after 0 steps"),
+    ),
+    "finished": (trace(LOADED, STEP, Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=0), ("ok", None)),
     "finished, then a crash at teardown": (
-        trace(Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=-11), ("ok", None),
+        trace(LOADED, STEP, Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=-11), ("ok", None),
     ),
     "the framework's own word": (
         trace(Failed(outcome="oom_device", reason="tried to allocate 2 GiB")), Ending(exit_code=0),
@@ -70,6 +75,6 @@ def test_the_kernels_counters_are_read(tmp_path: Path) -> None:
 
 def test_the_logs_last_line(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_bytes(b"x" * 10_000 + b"\nTraceback\n  RuntimeError: \xff no room  \n\n")
-    assert log_tail(log) == "RuntimeError: \N{REPLACEMENT CHARACTER} no room"
+    log.write_bytes(b"x" * 10_000 + b"\nTraceback\n  RuntimeError: \xff no \x1b[31mroom  \n\n")
+    assert log_tail(log) == "RuntimeError: \N{REPLACEMENT CHARACTER} no \\x1b[31mroom"
     assert log_tail(tmp_path / "absent") == ""

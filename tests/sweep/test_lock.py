@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.spec import BadInput
 from bench.sweep.lock import DEFAULT_LOCK, MachineBusy, hold_machine, lock_path
 
 HOLDER = {"pid": os.getpid(), "suite": "smoke", "since": "2026-11-30T02:00:00+00:00"}
@@ -52,10 +53,22 @@ def test_an_orphaned_worker_still_holds_the_machine_and_is_named(tmp_path: Path)
         pass
 
 
+def test_somebody_elses_file_is_never_taken_for_a_lock(tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    diary.write_text("dear diary")
+    with pytest.raises(BadInput, match="no lock of Wingspan's"), hold_machine(diary, HOLDER):
+        pass
+    link = tmp_path / "link"
+    link.symlink_to(diary)
+    with pytest.raises(OSError, match="symbolic"), hold_machine(link, HOLDER):
+        pass
+    assert diary.read_text() == "dear diary"
+
+
 def test_a_lock_without_a_name_is_refused_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with hold_machine(path, HOLDER):
-        path.write_text("not json")
+        path.write_text("wingspan not json")
         with pytest.raises(MachineBusy, match="left no name"), hold_machine(path, HOLDER):
             pass
 

@@ -49,6 +49,7 @@ def test_a_whole_run(context: Context, fake_cell: Callable[..., Cell]) -> None:
     assert run.loss_tokens_per_s == 49.0
     assert (run.framework_peak_bytes, run.cache_peak_bytes, run.reserved_peak_bytes) == (9, 0, None)
     assert (run.host_peak_bytes, run.import_s, run.load_s, run.first_step_s, run.steps) == (11, 3.0, 1.0, 50.0, 4)
+    assert (run.warmup_steps, run.steps) == (1, 4)
     assert (run.loss_first, run.loss_last, run.tokens_digest) == (4.0, 1.0, "d1")
     assert run.trainable_parameters == 56
     assert run.workload["parameters"] == 1234
@@ -76,7 +77,9 @@ def test_a_hole_has_its_identity_and_nothing_measured(context: Context, fake_cel
     cell = fake_cell()
     run = make(context, cell, None, "skipped", "no such device here")
     assert (run.cell, run.cell_key, run.workload_digest) == (cell.id, cell.key, cell.workload.digest)
-    assert (run.steps, run.tokens_per_s, run.loss_first, run.load_s) == (None, None, None, None)
+    assert (run.warmup_steps, run.steps, run.tokens_per_s, run.loss_first, run.load_s) == (None,) * 5
+    empty = make(context, cell, Trace(), "crashed", "why")
+    assert (empty.warmup_steps, empty.steps) == (0, 0)
     assert set(WORKLOAD_FIELDS) - {"model"} <= set(run.workload)
 
 
