@@ -7,7 +7,6 @@ out, if any.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from itertools import product
 from typing import Any, cast
 
@@ -89,5 +88,5 @@ def _has(cell: Cell, name: str, value: Scalar) -> bool:
         return value in (cell.backend, f"{cell.backend}@{cell.device}")
     if name == "modules":
         return expand_modules(str(value)) == cell.workload.module_names
-    found = getattr(cell.workload, name) if name in WORKLOAD_FIELDS else asdict(cell.implementation)[name]
+    found = getattr(cell.workload if name in WORKLOAD_FIELDS else cell.implementation, name)
     return bool(found == value)

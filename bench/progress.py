@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from bench.plan import Plan
+from bench.reading.strict import printable
 from bench.record import Event, Run, Step
 from bench.spec import Cell
 
@@ -104,7 +105,7 @@ class Live:
 
     def run_started(self, cell: Cell, number: int, total: int) -> None:
         self._left.begin(number, total)
-        self._cell = cell.id
+        self._cell = printable(cell.id)
         self._draw("starting")
 
     def event(self, event: Event) -> None:
@@ -155,9 +156,10 @@ def plan_line(plan: Plan) -> str:
 
 def run_line(run: Run) -> str:
     """One run in a line: its cell, its outcome, and its rate and peak or its reason."""
+    cell = printable(run.cell)
     if run.outcome != "ok":
-        return f"{run.cell}: {run.outcome}: {run.reason}"
+        return f"{cell}: {run.outcome}: {printable(run.reason or '')}"
     rate = f"{run.tokens_per_s:,.0f} tokens/s" if run.tokens_per_s is not None else "no rate"
     peaks = [("framework", run.framework_peak_bytes), ("host", run.host_peak_bytes)]
     memory = ", ".join(f"{name} peak {bytes_text(value)}" for name, value in peaks if value is not None)
-    return f"{run.cell}: ok, {rate}, {memory or 'no peak'}"
+    return f"{cell}: ok, {rate}, {memory or 'no peak'}"

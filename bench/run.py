@@ -199,9 +199,8 @@ class _Sweep:
 
 def _recover(context: Context, results: Path, observer: Observer) -> None:
     """Enter the runs that a killed sweep, or a machine that went down, left without a row."""
-    stored = store.run_ids(results)
     for marker in inflight.left_behind(results, context.machine.machine_id, observer.note):
-        if marker.run_id not in stored:
+        if not store.has_run(results, marker.run_id):
             rebooted = marker.boot != inflight.boot_id()
             outcome: Outcome = "machine_lost" if rebooted else "interrupted"
             reason = "the machine went down during the run" if rebooted else "the harness was killed during the run"

@@ -17,13 +17,15 @@ from typing import Any
 from bench.declaration import Declared, declared, fields, schema
 from bench.expand import IN_EVERY_ID, cells_of, exclusion_of, matches
 from bench.reading.architecture import smallest_adapted_dimension
-from bench.reading.strict import BadFile, Problem, meant, printable, read_toml, shown
+from bench.reading.strict import SHOWN_CHOICES, BadFile, Problem, first_of, meant, printable, read_toml, shown
 from bench.spec import BackendName, Cell, Device, Exclusion, Measure, Model, Suite, Workload
 
 __all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
 
 MAX_CELLS = 10_000
 """More cells than anyone has measured in one sweep: a slip of the pen."""
+MAX_EXCLUSIONS = 256
+"""Each is held against every cell."""
 SUITE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
@@ -66,7 +68,7 @@ def _advice(name: str, suites_dir: Path) -> str:
         names = []
     except OSError as error:
         return f"{folder} cannot be read: {error.strerror}"
-    return f"{folder} holds {', '.join(names)}; {meant(name, names)}" if names else f"{folder} holds no suite either"
+    return f"{folder} holds {first_of(names)}; {meant(name, names)}" if names else f"{folder} holds no suite either"
 
 
 Faults = Iterator[tuple[str, str]]
@@ -86,6 +88,9 @@ def _together(said: Declared, content: Mapping[str, Any], stem: str, blamed: set
         yield f"fixed.{name}", "is swept too; a field is either fixed or swept"
     yield from _twice(said)
     yield from _namesakes(said)
+    if len(said.exclude) > MAX_EXCLUSIONS:
+        yield "exclude", f"{len(said.exclude):,} exclusions; at most {MAX_EXCLUSIONS} can be meant"
+        return
     excluding = list(_exclusions(said, content, blamed))
     yield from excluding
     if all(said.values.get(name) for name in IN_EVERY_ID):
@@ -120,7 +125,7 @@ def _exclusions(said: Declared, content: Mapping[str, Any], blamed: set[str]) ->
             if name not in known:
                 yield f"{path}.{name}", "is neither swept nor fixed, so it tells no cells apart"
             elif name not in blamed and not any(_may_match(name, value, other) for other in said.values[name]):
-                values = ", ".join(shown(_scalar(other)) for other in said.values[name])
+                values = first_of([shown(_scalar(other)) for other in said.values[name][: SHOWN_CHOICES + 1]])
                 yield f"{path}.{name}", f"{shown(value)} matches nothing; declared: {values}"
 
 

@@ -81,7 +81,7 @@ def test_a_held_machine_exits_75(write_suite: Callable[..., Path], tmp_path: Pat
 
 BAD = {
     "no such suite": (("run", "smokey"), "smoke"),
-    "no such machine": (("plan", "lesson", "--machine", "pc-rtx-5090"), "pc-rtx-4090"),
+    "no such machine": (("plan", "lesson", "--machine", "no-such-machine"), "pc-rtx-4090"),
     "a machine name that is no folder": (("run", "smoke", "--machine-name", "a/b"), "letters, digits"),
     "a filter that matches nothing": (("plan", "smoke", "--only", "tiny-lama*"), "tiny-llama"),
     "a budget without a unit": (("run", "smoke", "--budget", "2"), "2h"),

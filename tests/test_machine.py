@@ -121,4 +121,4 @@ def test_a_machine_of_the_catalogue() -> None:
     assert mac.devices == ("metal", "mps", "cpu")
     assert mac.memory_bytes == 103_079_215_104
     with pytest.raises(BadInput, match=r"it has .*pc-rtx-4090"):
-        catalogue_machine("pc-rtx-5090")
+        catalogue_machine("no-such-machine")

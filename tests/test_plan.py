@@ -238,6 +238,17 @@ def test_an_only_that_matches_nothing_names_what_is_near():
     )
 
 
+def test_an_empty_only_is_shown_as_it_was_given():
+    with pytest.raises(BadInput, match='--only "" matches none of the 4 cells of s'):
+        plan(suite(), CPU, {}, only="")
+
+
+def test_a_reason_reaches_no_terminal_unescaped():
+    planned = plan(suite(exclude=(Exclusion((("method", "full"),), "too\x1b[2J\nlarge"),)), CPU, {})
+    assert describe(planned).splitlines()[0] == "skip  tiny-llama-xs/full/hf@cpu: too\\x1b[2J\\nlarge"
+    assert planned.to_json()["cells"][0]["reason"] == "too\x1b[2J\nlarge"
+
+
 def test_a_capability_of_ones_own_decides():
     planned = plan(suite(), CPU, {}, capabilities=lambda cell, machine: Hole(reason=f"not {cell.workload.method}", remedy="rest"))
     assert {entry.reason for entry in planned.entries} == {"not full; rest", "not lora; rest"}

@@ -1,5 +1,7 @@
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from bench.catalog import catalogue
 from bench.expand import cells_of
 from bench.spec import METHODS, Exclusion, Measure, Suite
-from bench.suite import MAX_CELLS, SuiteError, read_suite
+from bench.suite import MAX_CELLS, MAX_EXCLUSIONS, SuiteError, read_suite
 
 CONTRACT = """
 question = "Which machine trains small models faster, and how much memory do they take?"
@@ -104,6 +106,45 @@ def test_what_is_not_there_is_answered_with_what_is(tmp_path):
         read_suite("a\0b", tmp_path)
 
 
+@contextmanager
+def nobody() -> Iterator[None]:
+    """A user who may not read everything, also where the tests are run as root."""
+    user = os.geteuid()
+    os.seteuid(65534 if user == 0 else user)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.mark.parametrize("name", ["probe.toml", "none.toml"])
+def test_what_may_not_be_looked_at_is_not_called_missing(tmp_path, name):
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    write(folder, CONTRACT)
+    folder.chmod(0)
+    try:
+        with nobody(), pytest.raises(SuiteError) as caught:
+            read_suite(folder / name, folder)
+    finally:
+        folder.chmod(0o700)
+    assert str(caught.value) == f"{folder / name}: cannot be read: Permission denied"
+
+
+def test_a_folder_that_cannot_be_listed_is_not_called_empty(tmp_path):
+    file = write(tmp_path, "")
+    with pytest.raises(SuiteError) as caught:
+        read_suite("./none.toml", file)
+    assert str(caught.value) == f"none.toml: no such suite; {file} cannot be read: Not a directory"
+
+
+def test_names_of_files_reach_no_terminal_unescaped(tmp_path):
+    write(tmp_path, CONTRACT, "les\x1b[2Json.toml")
+    with pytest.raises(SuiteError) as caught:
+        read_suite("lesson", tmp_path)
+    assert str(caught.value).isprintable()
+
+
 def test_every_fault_is_told_at_once(tmp_path):
     """One of each kind that the issue names, in one file."""
     text = """
@@ -194,6 +235,10 @@ def test_everything_may_be_fixed(tmp_path):
             ["exclude[0].rank: 4 matches nothing; declared: 8, 16"],
         ),
         (
+            sweep(rank=list(range(1, 60))) + '[[exclude]]\nrank = 64\nreason = "x"\n',
+            ["exclude[0].rank: 64 matches nothing; declared: 1, 2, 3, 4, 5, 6, 7, 8, …"],
+        ),
+        (
             sweep(backend=["hf@cpu", "mlx"]) + '[[exclude]]\nbackend = "hf@cuda"\nreason = "x"\n',
             ['exclude[0].backend: "hf@cuda" matches nothing; declared: "hf@cpu", "mlx"'],
         ),
@@ -247,6 +292,33 @@ def test_an_exclusion_may_name_a_device_that_the_plan_will_choose(tmp_path):
     assert len(read_suite(write(tmp_path, text)).exclude) == 2
 
 
+def test_two_names_of_one_model_are_refused(tmp_path):
+    config = {"model_type": "fake", "vocab_size": 512}
+    write(tmp_path, json.dumps(config), "a.json")
+    write(tmp_path, json.dumps({**config, "torch_dtype": "float32"}), "b.json")
+    assert faults(tmp_path, sweep(model=["8b", "a.json", "b.json"], backend=["fake"], sequence_length=[64])) == [
+        "sweep.model: b is the same architecture as a, so both make the same cells; remove one"
+    ]
+
+
+def test_one_set_of_modules_spelt_twice_is_refused(tmp_path):
+    found = faults(tmp_path, sweep(modules=["v_proj,\nq_proj", "q_proj,v_proj", "o_proj,q_proj,k_proj,v_proj", "attention"]))
+    assert found == ['sweep.modules: "q_proj,v_proj" stands twice', 'sweep.modules: "attention" stands twice']
+
+
+def test_more_exclusions_than_can_be_meant_are_refused(tmp_path):
+    text = sweep(seed=list(range(300))) + "".join(f"[[exclude]]\nseed = {seed}\nreason = 'x'\n" for seed in range(257))
+    assert faults(tmp_path, text) == [f"exclude: 257 exclusions; at most {MAX_EXCLUSIONS} can be meant"]
+
+
+def test_layers_of_an_unknown_family_are_a_fault_not_a_crash(tmp_path):
+    write(tmp_path, '{"model_type": "other", "vocab_size": 512, "num_hidden_layers": "x"}', "o.json")
+    assert faults(tmp_path, sweep(model=["o.json"], adapter_layers=[2])) == [
+        f'sweep.model[0]: {tmp_path}/o.json: num_hidden_layers: expected a whole number, got "x"; '
+        "take it from the model's own config.json"
+    ]
+
+
 def test_two_models_of_one_name_are_refused(tmp_path):
     for folder, size in (("a/same", 512), ("b/same", 1024)):
         (tmp_path / folder).mkdir(parents=True)
@@ -266,7 +338,8 @@ def test_a_syntax_fault_is_a_suite_error_with_line_and_column(tmp_path):
     assert line.startswith("line 1, column 5: not valid TOML")
 
 
-MODELS = [*catalogue().aliases, *catalogue().models]
+LONG_MODELS = [name for name, each in catalogue().models.items() if each.config["max_position_embeddings"] >= 40960]
+MODELS = [*catalogue().aliases, *LONG_MODELS]
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "batch_size": st.integers(1, 4096),
     "sequence_length": st.integers(2, 40960),

@@ -18,7 +18,13 @@ def shipped(name: str) -> Suite:
 
 
 @pytest.mark.parametrize("path", sorted(SUITES.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_suite_reads_opens_with_its_schema_and_says_how_to_read_it(path):
+def test_every_suite_reads(path):
+    assert read_suite(path).question
+
+
+@pytest.mark.parametrize("name", ["smoke", "lesson"])
+def test_a_shipped_suite_opens_with_its_schema_and_says_how_to_read_it(name):
+    path = SUITES / f"{name}.toml"
     suite = read_suite(path)
     comment = path.read_text().split("\nquestion")[0]
     assert suite.question.endswith("?")

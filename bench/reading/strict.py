@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails
 from bench.spec import BadInput
 
 MAX_FILE_BYTES = 2**18
-MAX_DOTS = 256
+MAX_DOTS = 64
 """In one line of TOML. tomllib's time grows with the square of a dotted key's parts: 50,000 of them take a minute."""
 MAX_DEPTH = 16
 SHOWN_CHARACTERS = 60
@@ -222,8 +222,12 @@ def meant(value: str, choices: Sequence[str]) -> str:
 
 def one_of(choices: Sequence[str]) -> str:
     """The first choices in words."""
-    more = ", …" if len(choices) > SHOWN_CHOICES else ""
-    return ("one of " if len(choices) > 1 else "") + ", ".join(choices[:SHOWN_CHOICES]) + more
+    return ("one of " if len(choices) > 1 else "") + first_of(choices)
+
+
+def first_of(choices: Sequence[str]) -> str:
+    """The first choices, joined by commas; an ellipsis says that there are more."""
+    return ", ".join(choices[:SHOWN_CHOICES]) + (", …" if len(choices) > SHOWN_CHOICES else "")
 
 
 def key_path(location: Location) -> str:

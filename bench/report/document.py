@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading (`anchor` is its id), and under it text, commands to type, a figure and tables."""
+    """A heading (`anchor` is its id), and under it warnings, text, commands to type, a figure and tables."""
 
     anchor: str
     title: str
@@ -61,6 +61,7 @@ class Section:
     commands: tuple[str, ...] = ()
     figure: Drawn | None = None
     tables: tuple[Table, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

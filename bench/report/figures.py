@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from bench.analysis import geometric_mean
 from bench.report import wording
 from bench.report.looks import ACCENT, INK, QUIET, Drawn, Looks, bare, in_order, legend, looks_of, party_names, work_names
 from bench.report.svg import drawing, to_svg
@@ -27,18 +28,18 @@ WIDTH_IN = 9.4
 _SPEED_TITLE = "Training rate by backend and workload"
 _SPEED_CAPTION = (
     "Evidence: measured. Every run that ended ok is a mark, hollow where it was flagged (throttled or disturbed); the bar is the"
-    " median of the unflagged ones. All token positions count. The axis is logarithmic; more is better."
+    " geometric mean of the unflagged ones. All token positions count. The axis is logarithmic; more is better."
 )
 _RATIO_TITLE = "Ratio of training rates, equal work only"
 _RATIO_CAPTION = (
     "Evidence: measured. Right of the line at 1 the party named first is faster. Bars are 95% intervals (Welch's t on logs,"
     " across runs) and may run beyond the frame; a hollow mark has none, as one side has a single run. Beside each ratio stand"
-    " the implementations of both sides, which the tables below spell out. The axis is logarithmic."
+    " the implementations of both sides, which are spelt out under the training rates. The axis is logarithmic."
 )
 
 
 def speed(runs: pd.DataFrame) -> Drawn | None:
-    """Tokens per second of every ok run: a panel per method, a row per workload, a bar at the median of clean runs."""
+    """Tokens per second of every ok run: a panel per method, a row per workload, a bar at the geometric mean of clean runs."""
     points = runs[(runs["outcome"] == "ok") & (runs["tier"] == "measured") & (runs["tokens_per_s"] > 0)]
     if points.empty:
         return None
@@ -110,8 +111,8 @@ def _speed_panel(ax: Axes, points: pd.DataFrame, rows: Sequence[str], looks: Loo
         for clean, face in ((True, looks.colours[party]), (False, "none")):
             chosen = mine["clean"] == clean
             ax.scatter(mine.loc[chosen, "tokens_per_s"], heights[chosen], facecolors=face, alpha=0.75, **look)
-        medians = mine[mine["clean"]].groupby(heights)["tokens_per_s"].median()
-        ax.vlines(medians, medians.index - step * 0.48, medians.index + step * 0.48, colors=looks.colours[party], lw=2.2)
+        means = mine[mine["clean"]].groupby(heights)["tokens_per_s"].agg(geometric_mean)
+        ax.vlines(means, means.index - step * 0.48, means.index + step * 0.48, colors=looks.colours[party], lw=2.2)
     _rows(ax, [wording.shorten(row) for row in rows])
 
 

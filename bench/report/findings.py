@@ -20,6 +20,8 @@ from bench.report.looks import in_order, party_names, work_names
 LESSON_MACHINES = ("mac-studio-m3-ultra", "pc-rtx-4090")
 """Their capacities are drawn in every report."""
 UNRECORDED = "not recorded"
+FOLD = 2
+"""Repeated runs that differ more than this have measured something else besides the cell."""
 _SHOWN = (
     *("question", "suite", "reason", "source_revision", "schema_version", "versions", "loss_first", "loss_last"),
     *("chip", "accelerator", "os_version"),
@@ -34,6 +36,7 @@ class Findings:
     `runs` are prepared (`bench.analysis.prepare`) with each run's step statistics; `summaries` and `comparisons` have in
     addition `party` (or `above`, `below`) and `row`, the names of parties and workloads, and the names of implementations:
     `implementation_name`, or `implementations` for both sides. `implementations` maps (backend, implementation) to its name.
+    `place` of a summary is its party, shortened to the backend where all is on one machine.
     `copies` are (machine, run id) of rows left out because their run id is counted already.
     """
 
@@ -56,6 +59,27 @@ class Findings:
         """Whole memory in bytes of the machines that are drawn."""
         return {profile.name: profile.memory_bytes for profile in self.drawn_profiles}
 
+    @property
+    def main_memories(self) -> dict[str, int]:
+        """Main memory in bytes, as recorded, of machines with runs that do not stand in the catalogue."""
+        known = {profile.name for profile in self.profiles}
+        found = self.runs.groupby("machine")["memory_bytes"].max().dropna()
+        return {str(machine): int(size) for machine, size in found.items() if machine not in known}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before reading a rate: that clean runs of one cell differ too much; empty where they agree."""
+        runs = self.runs[self.runs["clean"] & (self.runs["tier"] == "measured") & (self.runs["tokens_per_s"] > 0)]
+        rates = runs.groupby(list(analysis.GROUP))["tokens_per_s"]
+        folds = rates.max() / rates.min()
+        wide = int((folds > FOLD).sum())
+        if not wide:
+            return ()
+        return (
+            f"Runs of one cell differ up to {wording.number(folds.max(), 2)}-fold ({wide} of {len(folds)} cells more than"
+            f" {FOLD}-fold): something else used the machine, or it changed its pace between runs. Do not read these rates.",
+        )
+
 
 def gather(
     runs: pd.DataFrame,
@@ -71,6 +95,9 @@ def gather(
     prepared["implementation_name"] = _named(prepared, names)
     summaries = analysis.summarise(prepared)
     summaries = in_order(summaries.assign(party=party_names(summaries), row=work_names(summaries)))
+    summaries["place"] = (
+        summaries["party"] if summaries["machine"].nunique() > 1 else summaries["backend"] + "@" + summaries["device"]
+    )
     summaries["implementation_name"] = _named(summaries, names)
     comparisons = analysis.compare(prepared)
     sides = {side: party_names(comparisons, f"{side}_") for side in ("above", "below")}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bench.report import wording
 from bench.report.document import Cell, Column, Record, Section, records, tabulate
 from bench.report.findings import Findings
+from bench.report.grid import grid
 
 
 def _losses(run: Record) -> str:
@@ -15,15 +16,17 @@ def _losses(run: Record) -> str:
     return " → ".join(losses) if any(losses) else ""
 
 
+NOT_RUN = "not run yet"
+_LOSS_TEXT = (
+    "A loss that stays where it was is no fault: random tokens and few steps show no learning. It is there to check the"
+    " arithmetic: equal work starts near the same loss on every backend."
+)
 _CELL = (Column("workload", "row"), Column("method", "method"), Column("backend and machine", "party"))
-_HOLE = (*_CELL, Column("outcomes", wording.outcomes), Column("reasons", "reasons"))
+_HOLE = (*_CELL, Column("suite", "suite"), Column("outcomes", "outcomes"), Column("reasons", "reasons"))
 _RUN = (
     Column("started", lambda run: wording.moment(run["started_at"])),
-    Column("machine", "machine"),
     Column("cell", "cell"),
     Column("outcome", lambda run: Cell(wording.outcome(run["outcome"]), wording.tone(run["outcome"]))),
-    Column("reason", lambda run: run["reason"] or ""),
-    Column("flags", lambda run: ", ".join(run["flags"])),
     Column("tokens/s", lambda run: wording.number(run["tokens_per_s"]), "number"),
     Column("median step", lambda run: wording.seconds(run["step_s_median"]), "number"),
     Column("slowest ÷ median", lambda run: wording.number(run["slowest_step"]), "number"),
@@ -31,6 +34,9 @@ _RUN = (
     Column("peak, process", lambda run: wording.size(run["host_peak_bytes"]), "number"),
     Column("to build", lambda run: wording.seconds(run["load_s"]), "number"),
     Column("loss, first → last", _losses, "number"),
+    Column("reason", lambda run: run["reason"] or ""),
+    Column("flags", lambda run: ", ".join(run["flags"])),
+    Column("machine", "machine"),
     Column("implementation", "implementation_name"),
     Column("evidence", "tier"),
     Column("run id", "run_id", "code"),
@@ -50,19 +56,30 @@ _COPIES = (Column("machine", "machine"), Column("run id", "run_id", "code"))
 
 
 def holes(findings: Findings) -> Section:
-    """The cells that never ended ok, or only flagged, with every reason given."""
+    """The cells that never ended ok, or only flagged, with every reason given, and those of the grid that were never run."""
     reasons = dict(zip(findings.runs["run_id"], findings.runs["reason"], strict=True))
+    suites = findings.runs.groupby("run_id")["suite"].first()
     empty = records(findings.summaries[findings.summaries["n_clean"] == 0])
     for row in empty:
         given = sorted({reasons[run_id] for run_id in row["run_ids"] if reasons[run_id]})
         row["reasons"] = "; ".join([*given, *(["every ok run is flagged"] if row["n_flagged"] else [])])
-    text = "Cells without a clean run. A hole is a result: nothing is guessed in its place."
+        row["outcomes"] = wording.outcomes(row)
+        row["suite"] = ", ".join(sorted({str(name) for name in suites.reindex(row["run_ids"]).dropna()}))
+    cells = grid(findings.runs)
+    empty += [{**cell, "outcomes": NOT_RUN} for cell in records(cells[cells["n_runs"] == 0])]
+    text = (
+        "Cells without a clean run. A hole is a result: nothing is guessed in its place. Not run yet are the pairs of a workload"
+        " and a backend that the rows of a suite span on a machine and that left no row, as after a budget or an interruption;"
+        " a workload that no backend has tried is unknown here."
+    )
     return Section("holes", "Holes", (text,) if empty else ("None.",), tables=(tabulate("Holes", empty, _HOLE),) if empty else ())
 
 
 def every_run(findings: Findings) -> Section:
     """Every run with its outcome and reason."""
-    return Section("runs", "Every run", tables=(tabulate("Every run", records(findings.runs), _RUN),))
+    alone = findings.runs["machine"].nunique() == 1
+    columns = [column for column in _RUN if not (alone and column.value == "machine")]
+    return Section("runs", "Every run", (_LOSS_TEXT,), tables=(tabulate("Every run", records(findings.runs), columns),))
 
 
 def provenance(findings: Findings) -> Section:
@@ -84,7 +101,7 @@ def copies(findings: Findings) -> Section:
     many = len(findings.copies)
     text = (
         f"{many} stored {'run bears' if many == 1 else 'runs bear'} the id of a run that is counted already, as a copied folder"
-        " does. A run measured once counts once: these are in no count, median or ratio of this report."
+        " does. A run measured once counts once: these are in no count, mean or ratio of this report."
     )
     rows = [{"machine": machine, "run_id": run_id} for machine, run_id in findings.copies]
     return Section("copies", "Copies left out", (text,), tables=(tabulate("Copies left out", rows, _COPIES),))

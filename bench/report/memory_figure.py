@@ -1,13 +1,14 @@
 """Peak memory by model size and method, against what machines have.
 
 In: summaries (`bench.analysis.summarise`) and capacities in bytes by machine. Out: one figure, a column of panels per method
-and a row per memory meter. The meter is the framework's own counter where the backend has one, else the resident memory of
-the process: they count different things (the first leaves out the framework's cache and its libraries, the second what lies
-on a card), so they never share a panel.
+and a row per memory meter, in which every party stands that has this meter: the framework's own counter, and the resident
+memory of the process. They count different things (the first leaves out the framework's cache and its libraries, the second
+what lies on a card), so they never share a panel.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pandas as pd
@@ -25,17 +26,25 @@ METERS = {
     "framework_peak_bytes": "peak by the framework's counter",
     "host_peak_bytes": "peak resident memory of the process",
 }
+LABEL_SHARE = 0.13
+"""Of a panel's height, what the name of a line takes up."""
 _TITLE = "Peak memory by model size and method"
 _CAPTION = (
     "Each mark is the median of a cell's clean runs; marks of one model size stand side by side. The meter is named on each row"
-    " of panels: the framework's own counter where the backend has one (it leaves out the framework's cache), else the resident"
-    " memory of the process; the two never share a panel. A cross is a cell that ran out of memory, at the capacity of its"
+    " of panels, and every party that has it stands there: the resident memory of the process (with interpreter and libraries,"
+    " without what lies on a card), and the framework's own counter where the backend has one (without the framework's cache);"
+    " the two never share a panel. A cross is a cell that ran out of memory, at the capacity of its"
     " machine. Both axes are logarithmic; 1 GB is 10⁹ bytes."
 )
 
 
-def memory(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> Drawn | None:
-    """The figure; None where no cell has a peak, or a capacity that it exceeded, and a known model size."""
+def memory(
+    summaries: pd.DataFrame, capacities: Mapping[str, int], main_memories: Mapping[str, int] | None = None
+) -> Drawn | None:
+    """The figure, with capacities and other machines' main memories as lines.
+
+    None where no cell has a peak, or a capacity that it exceeded, and a known model size.
+    """
     points = peaks(summaries, capacities)
     if points.empty:
         return None
@@ -43,29 +52,27 @@ def memory(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> Drawn | No
     caption = f"Evidence: {', '.join(sorted(set(points['tier'])))}. {_CAPTION}"
     if missing:
         caption += f" Not drawn, as the capacity of their machine is not known: {missing} cells that ran out of memory."
+    lines = {**capacities, **{f"{machine}, main memory": size for machine, size in (main_memories or {}).items()}}
     with drawing("memory"):
-        figure = _figure(points, capacities)
-        svg = to_svg(figure, "memory", _TITLE, _description(points, capacities))
+        figure = _figure(points, lines)
+        svg = to_svg(figure, "memory", _TITLE, _description(points, lines))
     return Drawn("memory", _TITLE, caption, svg)
 
 
 def peaks(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
-    """One row per mark: the summaries with `party`, `meter`, `peak_bytes` and `ran_out`; sizes that are unknown left out.
+    """One row per mark, that is per cell and meter: the summaries with `party`, `meter`, `peak_bytes` and `ran_out`.
 
-    A cell that ran out of memory stands under the meter of its party's other cells, the framework's where it has none.
+    Sizes that are unknown are left out. A cell that ran out of memory stands under the framework's counter, unless its party's
+    other cells have none.
     """
     frame = summaries[summaries["parameters"] > 0]
-    frame = frame.assign(party=party_names(frame), ran_out=_ran_out(frame), peak_bytes=float("nan"), meter="")
-    for column, meter in METERS.items():
-        found = frame["peak_bytes"].isna() & frame[column].notna()
-        frame.loc[found, "meter"] = meter
-        frame["peak_bytes"] = frame["peak_bytes"].fillna(frame[column])
-    known = frame[frame["meter"] != ""]
-    usual = dict(zip(known["party"], known["meter"], strict=True))
-    lost = frame["ran_out"] & frame["peak_bytes"].isna()
-    frame.loc[lost, "peak_bytes"] = _capacities(frame, capacities)[lost]
-    frame.loc[lost, "meter"] = [usual.get(party, METERS["framework_peak_bytes"]) for party in frame.loc[lost, "party"]]
-    return frame[frame["peak_bytes"] > 0].sort_values(["method", "party", "parameters", "work"], kind="stable")
+    frame = frame.assign(party=party_names(frame), ran_out=_ran_out(frame))
+    seen, lost = frame[~frame["ran_out"]], frame[frame["ran_out"]]
+    framework, host = (set(seen.loc[seen[column] > 0, "party"]) for column in METERS)
+    meters = [METERS["host_peak_bytes" if party in host - framework else "framework_peak_bytes"] for party in lost["party"]]
+    lost = lost.assign(peak_bytes=_capacities(lost, capacities), meter=pd.Series(meters, lost.index, dtype=object))
+    marks = pd.concat([*(seen.assign(meter=meter, peak_bytes=seen[column]) for column, meter in METERS.items()), lost])
+    return marks[marks["peak_bytes"] > 0].sort_values(["meter", "method", "party", "parameters", "work"], kind="stable")
 
 
 def _ran_out(summaries: pd.DataFrame) -> pd.Series[bool]:
@@ -87,6 +94,7 @@ def _figure(points: pd.DataFrame, capacities: Mapping[str, int]) -> Figure:
     points = points.assign(beside=_beside(points, looks))
     figure = Figure(figsize=(max(6.5, 3.0 * len(methods) + 0.9), 3.0 * len(meters) + 0.7), layout="constrained")
     panels = figure.subplots(len(meters), len(methods), sharex=True, sharey=True, squeeze=False)
+    _scale(panels[0, 0], points, capacities)
     for row, meter in enumerate(meters):
         for column, method in enumerate(methods):
             ax = panels[row, column]
@@ -95,7 +103,6 @@ def _figure(points: pd.DataFrame, capacities: Mapping[str, int]) -> Figure:
             ax.set_xlabel("parameters" if row == len(meters) - 1 else "")
             ax.set_ylabel(meter if column == 0 else "")
         _label_capacities(panels[row, -1], capacities)
-    _scale(panels[0, 0], points, capacities)
     cross = Line2D([], [], color=INK, marker="x", ls="", mew=2, label="ran out of memory")
     legend(figure, looks, [cross] if points["ran_out"].any() else [])
     return figure
@@ -124,10 +131,19 @@ def _beside(points: pd.DataFrame, looks: Looks) -> pd.Series[float]:
 
 
 def _label_capacities(ax: Axes, capacities: Mapping[str, int]) -> None:
-    """Names of the lines, right of the last panel, where no mark can be in their way."""
-    for machine, capacity in sorted(capacities.items()):
-        text = f"{wording.shorten(machine, 24)}\n{wording.size(capacity)}"
-        ax.annotate(text, (1.02, capacity), xycoords=ax.get_yaxis_transform(), va="center", color=QUIET, fontsize=7.5)
+    """Names of the lines, right of the last panel, where no mark can be in their way; names of near lines in one stack."""
+    low, high = ax.get_ylim()
+    near = (high / low) ** LABEL_SHARE
+    stacks: list[list[tuple[str, int]]] = []
+    for machine, capacity in sorted(capacities.items(), key=lambda line: (-line[1], line[0])):
+        if stacks and stacks[-1][-1][1] <= capacity * near:
+            stacks[-1].append((machine, capacity))
+        else:
+            stacks.append([(machine, capacity)])
+    for stack in stacks:
+        text = "\n".join(f"{wording.shorten(machine, 44)}\n{wording.size(capacity)}" for machine, capacity in stack)
+        middle = math.sqrt(stack[0][1] * stack[-1][1])
+        ax.annotate(text, (1.02, middle), xycoords=ax.get_yaxis_transform(), va="center", color=QUIET, fontsize=7.5)
 
 
 def _scale(ax: Axes, points: pd.DataFrame, capacities: Mapping[str, int]) -> None:
@@ -148,7 +164,7 @@ def _scale(ax: Axes, points: pd.DataFrame, capacities: Mapping[str, int]) -> Non
 def _description(points: pd.DataFrame, capacities: Mapping[str, int]) -> str:
     seen, lost = points[~points["ran_out"]], points[points["ran_out"]]
     lines = ", ".join(f"{machine} {wording.size(capacity)}" for machine, capacity in sorted(capacities.items()))
-    texts = [f"Scatter plot of {len(seen)} cells in a panel per method and memory meter, with capacities as lines ({lines})."]
+    texts = [f"Scatter plot of {len(seen)} peaks in a panel per method and memory meter, with capacities as lines ({lines})."]
     if len(seen):
         texts.append(f"Peaks run from {wording.size(seen['peak_bytes'].min())} to {wording.size(seen['peak_bytes'].max())}.")
     if len(lost):

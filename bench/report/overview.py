@@ -5,7 +5,7 @@ In: `Findings`. Out: the document's questions, facts and first sections.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -14,9 +14,15 @@ from bench.record import OUTCOMES
 from bench.report import wording
 from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
 from bench.report.findings import Findings
+from bench.report.grid import grid
 from bench.report.looks import party_names
 
 ROWS_AT_A_GLANCE = 40
+_GLANCE_TEXT = (
+    "Tokens per second: the geometric mean of the clean runs, in brackets its 95% interval and the number of runs. Peak memory:"
+    " the median of the clean runs by each meter that the backend has. The resident memory of the process holds the interpreter"
+    " and all libraries; a framework's own counter holds its arrays alone. Compare like with like."
+)
 _MACHINE = (
     Column("machine", "machine"),
     Column("chip", "chip"),
@@ -44,16 +50,24 @@ def facts(findings: Findings) -> tuple[tuple[str, str], ...]:
     counts = runs["outcome"].value_counts()
     outcomes = ", ".join(f"{counts[each]} {wording.outcome(each)}" for each in OUTCOMES if each in counts)
     flagged = int(((runs["outcome"] == "ok") & ~runs["clean"]).sum())
-    outcomes += f"; of the ok ones {flagged} flagged, and left out of medians and ratios" if flagged else ""
+    outcomes += f"; of the ok ones {flagged} flagged, and left out of means and ratios" if flagged else ""
     return (
         ("Evidence", _tiers(runs)),
         ("Runs", f"{len(runs)}: {outcomes}"),
+        ("Cells", _cells(runs)),
         ("First run", wording.moment(runs["started_at"].min())),
         ("Last run", wording.moment(runs["started_at"].max())),
         ("Suites", ", ".join(_distinct(runs, "suite"))),
         ("Source revision", ", ".join(_distinct(runs, "source_revision")) or "not recorded"),
         ("Schema", ", ".join(_distinct(runs, "schema_version"))),
     )
+
+
+def _cells(runs: pd.DataFrame) -> str:
+    """How much of the grid was measured."""
+    cells = grid(runs)
+    measured, waiting = int((cells["n_clean"] > 0).sum()), int((cells["n_runs"] == 0).sum())
+    return f"{measured} of {len(cells)} cells measured" + (f", {waiting} not run yet" if waiting else "")
 
 
 def machines(findings: Findings) -> Section:
@@ -88,47 +102,51 @@ def software(findings: Findings) -> Section:
 
 
 def glance(findings: Findings) -> Section:
-    """Rate and peak of every workload and party, or why there are none: a table per method."""
+    """Rate and peaks of every workload and party, or why there are none: a table per method."""
+    machines = sorted(set(findings.summaries["machine"]))
     tables = tuple(_glance(str(method), summaries) for method, summaries in findings.summaries.groupby("method", sort=True))
-    text = (
-        "Median training rate and peak memory of the clean runs, or what came instead. Peaks are the framework's own counter, or"
-        " the resident memory of the process where it says so."
-    )
-    return Section("glance", "At a glance", (text,), tables=tables)
+    where = f" All on {machines[0]}." if len(machines) == 1 else ""
+    return Section("glance", "At a glance", (_GLANCE_TEXT + where,), tables=tables, warnings=findings.warnings)
 
 
 def _glance(method: str, summaries: pd.DataFrame) -> Table:
     works = list(dict.fromkeys(summaries["row"]))
-    found: dict[str, dict[str, list[Record]]] = {}
-    for record in records(summaries):
-        found.setdefault(record["row"], {}).setdefault(record["party"], []).append(record)
-    rows = [{"row": work, **{party: _entry(group) for party, group in found[work].items()}} for work in works[:ROWS_AT_A_GLANCE]]
-    columns = [Column(party, party) for party in sorted(set(summaries["party"]))]
-    left_out = len(works) - len(rows)
-    notes = [f"{left_out} more workloads stand in the summaries."] if left_out else []
-    return tabulate(method, rows, [Column("workload", "row"), *columns], notes)
+    rows = records(summaries[summaries["row"].isin(works[:ROWS_AT_A_GLANCE])])
+    columns = (
+        Column("workload", "row"),
+        Column("backend", "place"),
+        Column("tokens/s, or what came instead", _in_short),
+        Column("peak memory", _peaks),
+    )
+    left_out = len(works) - ROWS_AT_A_GLANCE
+    notes = [f"{left_out} more workloads stand in the summaries."] if left_out > 0 else []
+    return tabulate(method, rows, columns, notes)
 
 
-def _entry(group: Sequence[Record]) -> Cell:
-    """One workload on one party; several implementations stand one after the other."""
-    text = " | ".join(dict.fromkeys(_in_short(row) for row in group))
-    if any(row["n_clean"] for row in group):
-        return Cell(text, "good")
-    tones = {wording.tone(each) for each in OUTCOMES for row in group if row[f"n_{each}"]}
-    return Cell(text, "bad" if "bad" in tones else "quiet")
+def _in_short(row: Record) -> Cell:
+    """The rate with its spread, or the outcomes."""
+    if row["n_clean"]:
+        return Cell(_rate(row) if row["tier"] == "measured" else f"ok ({row['tier']})", "good")
+    if row["n_ok"]:
+        return Cell("flagged runs only", "quiet")
+    outcomes = [each for each in OUTCOMES if row[f"n_{each}"]]
+    tones = {wording.tone(each) for each in outcomes}
+    return Cell(", ".join(map(wording.outcome, outcomes)), "bad" if "bad" in tones else "quiet")
 
 
-def _in_short(row: Record) -> str:
-    if not row["n_clean"]:
-        if row["n_ok"]:
-            return "flagged runs only"
-        return ", ".join(wording.outcome(each) for each in OUTCOMES if row[f"n_{each}"])
-    peak = wording.size(row["framework_peak_bytes"])
-    host = wording.size(row["host_peak_bytes"])
-    memory = peak or (f"{host} (process)" if host else "")
-    rate = f"{wording.number(row['tokens_per_s'])} tok/s" if row["tokens_per_s"] > 0 else ""
-    tier = "" if row["tier"] == "measured" else f" ({row['tier']})"
-    return (", ".join(text for text in (rate, memory) if text) or "ok") + tier
+def _rate(row: Record) -> str:
+    if not row["tokens_per_s"] > 0:
+        return "ok"
+    interval = wording.between(row["tokens_per_s_low"], row["tokens_per_s_high"])
+    runs = "1 run" if row["n_clean"] == 1 else f"{row['n_clean']} runs"
+    spread = f"95%: {interval}; {runs}" if interval else runs
+    return f"{wording.number(row['tokens_per_s'])} ({spread})"
+
+
+def _peaks(row: Record) -> str:
+    """Every meter that the cell has, each with its name: they do not count the same."""
+    peaks = ((row["host_peak_bytes"], "process"), (row["framework_peak_bytes"], f"{row['backend']}'s own counter"))
+    return ", ".join(f"{size} {meter}" for value, meter in peaks if (size := wording.size(value)))
 
 
 def _tiers(runs: pd.DataFrame) -> str:

@@ -20,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bench.catalog import MachineProfile, machine_profiles
 from bench.files import atomic
 from bench.report import ledger, overview, results
+from bench.report.conditions import conditions
 from bench.report.document import Document, Section
 from bench.report.findings import Findings, gather
 from bench.report.markdown import literal
@@ -102,7 +103,7 @@ def to_markdown(document: Document) -> str:
 
 def _sections(findings: Findings) -> tuple[Section, ...]:
     makers = (
-        *(overview.machines, overview.software, overview.glance, results.memory, results.speed, results.ratios),
+        *(overview.machines, overview.software, conditions, overview.glance, results.memory, results.speed, results.ratios),
         *(ledger.holes, ledger.every_run, ledger.provenance),
     )
     return tuple(make(findings) for make in makers)

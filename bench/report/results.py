@@ -15,7 +15,7 @@ from bench.report.findings import Findings
 
 
 def _rate(row: Record) -> str:
-    """The median rate; a stand-in's is none, since it says nothing of speed."""
+    """The mean rate; a stand-in's is none, since it says nothing of speed."""
     return wording.number(row["tokens_per_s"]) if row["tier"] == "measured" else ""
 
 
@@ -33,8 +33,7 @@ NOTHING = "Nothing to draw yet: no run has measured this."
 _WORKLOAD = (Column("workload", "row"), Column("method", "method"))
 _SUMMARY = (
     *_WORKLOAD,
-    Column("backend and machine", "party"),
-    Column("implementation", "implementation_name"),
+    Column("backend", "place"),
     Column("clean runs", "n_clean", "number"),
     Column("steps, warm-up + measured", lambda row: " or ".join(row["step_counts"]), "number"),
     Column("tokens/s", _rate, "number"),
@@ -43,12 +42,14 @@ _SUMMARY = (
     Column("peak, framework", lambda row: wording.size(row["framework_peak_bytes"]), "number"),
     Column("peak, process", lambda row: wording.size(row["host_peak_bytes"]), "number"),
     Column("to build", lambda row: wording.seconds(row["load_s"]), "number"),
+    Column("implementation", "implementation_name"),
     Column("outcomes", wording.outcomes),
     Column("evidence", "tier"),
 )
 _SUMMARY_NOTE = (
-    "Medians of clean runs (ended ok, not flagged); each run is a fresh process. The interval is a t-interval on logs across"
-    " these runs and needs two. An empty entry was not measured."
+    "Rates and times are geometric means of clean runs (ended ok, not flagged), peaks their medians; each run is a fresh process."
+    " The interval is the t-interval of the geometric mean of rates across these runs and needs two. An empty entry was not"
+    " measured."
 )
 _RATIO = (
     *_WORKLOAD,
@@ -62,8 +63,8 @@ _RATIO = (
 )
 _RATIO_TEXT = (
     "Two parties are compared only where the workload's digest, the tokens that the frameworks received and the numbers of steps"
-    " are equal and the trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per second over clean runs, the party"
-    " named first divided by the second; the interval is Welch's t on logs, 95% for each ratio by itself."
+    " are equal and the trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per second over clean"
+    " runs, the party named first divided by the second; the interval is Welch's t on logs, 95% for each ratio by itself."
 )
 _REFUSED = (
     Column("first", "above"),
@@ -82,6 +83,7 @@ _CAPACITY = (
     Column("for one training process", lambda row: wording.size(row["capacity_bytes"]), "number"),
     Column("source", lambda row: wording.plain(row["source"])),
 )
+_MAIN_MEMORY = "main memory, as its runs recorded it"
 _CAPACITY_NOTE = (
     "The lines of the figure are whole memories. What one process can have of it is less, and differs with the system's settings."
 )
@@ -89,9 +91,13 @@ _CAPACITY_NOTE = (
 
 def memory(findings: Findings) -> Section:
     """Peak memory against the machines' capacities."""
-    drawn = memory_figure.memory(findings.summaries, findings.capacities)
+    drawn = memory_figure.memory(findings.summaries, findings.capacities, findings.main_memories)
     names = ("name", "memory_bytes", "capacity_bytes", "source")
     profiles = [{name: getattr(profile, name) for name in names} for profile in findings.drawn_profiles]
+    profiles += [
+        {"name": name, "memory_bytes": size, "capacity_bytes": None, "source": _MAIN_MEMORY}
+        for name, size in findings.main_memories.items()
+    ]
     tables = (tabulate("Capacities", profiles, _CAPACITY, [_CAPACITY_NOTE]),) if profiles else ()
     return Section("memory", "Peak memory", () if drawn else (NOTHING,), figure=drawn, tables=tables)
 
@@ -99,14 +105,29 @@ def memory(findings: Findings) -> Section:
 def speed(findings: Findings) -> Section:
     """Training rates, the table of summaries, and the implementations that it names."""
     drawn = figures.speed(findings.runs)
-    named = [{"name": name, "backend": key[0], "text": key[1]} for key, name in findings.implementations.items()]
     mixed = int((findings.summaries["step_counts"].map(len) > 1).sum())
     pooled = [f"{mixed} summaries pool runs of different numbers of steps; no ratio is made of them."] if mixed else []
     tables = (
         tabulate("Summaries", records(findings.summaries), _SUMMARY, [_SUMMARY_NOTE, *pooled]),
-        tabulate("Implementations", named, _IMPLEMENTATION, [_IMPLEMENTATION_NOTE]),
+        tabulate("Implementations", _named(findings), _IMPLEMENTATION, [_IMPLEMENTATION_NOTE]),
     )
-    return Section("speed", "Training rate", () if drawn else (NOTHING,), figure=drawn, tables=tables)
+    return Section("speed", "Training rate", () if drawn else (NOTHING,), figure=drawn, tables=tables, warnings=findings.warnings)
+
+
+def _named(findings: Findings) -> list[Record]:
+    """The implementations of each backend: first what all of them share, where there are several, then what is theirs alone."""
+    rows: list[Record] = []
+    for backend in dict.fromkeys(key[0] for key in findings.implementations):
+        parts = {name: key[1].split("; ") for key, name in findings.implementations.items() if key[0] == backend}
+        lists = list(parts.values())
+        common = [part for part in lists[0] if all(part in other for other in lists)] if len(lists) > 1 else []
+        if common:
+            rows.append({"name": f"every {backend}", "backend": backend, "text": "; ".join(common)})
+        rows += [
+            {"name": name, "backend": backend, "text": "; ".join(part for part in own if part not in common)}
+            for name, own in parts.items()
+        ]
+    return rows
 
 
 def ratios(findings: Findings) -> Section:
@@ -118,15 +139,8 @@ def ratios(findings: Findings) -> Section:
     ]
     drawn = figures.ratios(pairs)
     texts = (_RATIO_TEXT,) if drawn else (_RATIO_TEXT, "No two parties have done equal work yet.")
-    tables = tuple(tabulate(title, records(group), _RATIO, _spelt_out(findings, group)) for title, group in pairs)
-    return Section("ratios", "Ratios", texts, figure=drawn, tables=(*tables, *_refused(findings)))
-
-
-def _spelt_out(findings: Findings, group: pd.DataFrame) -> list[str]:
-    """The implementations of a table of ratios, each with what its backend recorded."""
-    sides = (zip(group[f"{side}_backend"], group[f"{side}_implementation"], strict=True) for side in ("above", "below"))
-    keys = sorted({key for side in sides for key in side})
-    return [f"{findings.implementations[key]}: {key[1]}" for key in keys if key in findings.implementations]
+    tables = tuple(tabulate(title, records(group), _RATIO) for title, group in pairs)
+    return Section("ratios", "Ratios", texts, figure=drawn, tables=(*tables, *_refused(findings)), warnings=findings.warnings)
 
 
 def _refused(findings: Findings) -> tuple[Table, ...]:

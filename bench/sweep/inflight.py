@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bench.files.atomic import adopted, publish, staged, sweep
-from bench.files.layout import set_aside
+from bench.files.layout import checked_run_id, set_aside
 from bench.spec import Cell
 
 FOLDER = ".inflight"
@@ -93,7 +93,7 @@ def left_behind(results: Path, machine_id: str, note: Callable[[str], None]) -> 
 
 def _read(path: Path) -> Marker:
     content = json.loads(path.read_text())
-    if path.stem != content["run_id"]:
+    if path.stem != checked_run_id(content["run_id"]):
         raise ValueError("it names another run than its file")
     started_at = datetime.fromisoformat(content["started_at"])
     if started_at.tzinfo is None:

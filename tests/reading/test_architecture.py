@@ -1,12 +1,14 @@
-import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bench.catalog import catalogue
-from bench.reading.architecture import NOT_ARCHITECTURE, model_of, smallest_adapted_dimension
-from bench.reading.strict import BadFile
-from bench.spec import BLOCK_MODULES
+from bench.reading.architecture import FAMILIES, NOT_ARCHITECTURE, DecoderConfig, model_of, smallest_adapted_dimension
+from bench.reading.rope import Rope
+from bench.reading.strict import BadFile, Problem
+from bench.spec import BLOCK_MODULES, Model
 
 LLAMA_8B = {
     "architectures": ["LlamaForCausalLM"],
@@ -117,10 +119,57 @@ def test_a_family_without_a_closed_form_is_taken_as_it_is():
         ({"rms_norm_eps": float("nan")}, "x/config.json: rms_norm_eps: expected a finite number, got nan"),
         ({"tie_word_embeddings": 1}, "x/config.json: tie_word_embeddings: expected true or false, got 1"),
         ({"rope_scaling": 3}, "x/config.json: rope_scaling: expected a table, got 3"),
+        ({"hidden_size": 2**20 + 1}, "x/config.json: hidden_size: 1048577 is out of range: must be at most 1048576"),
+        ({"initializer_range": "abc"}, 'x/config.json: initializer_range: expected a number, got "abc"'),
+        (
+            {"initializer_range": 10**400},
+            "x/config.json: initializer_range: a number of 1329 bits is out of range: must fit into 64 bits",
+        ),
+        ({"rope_theta": float("inf")}, "x/config.json: rope_theta: expected a finite number, got inf"),
+        ({"mlp_bias": "yes"}, 'x/config.json: mlp_bias: expected true or false, got "yes"'),
+        ({"mlp_bias": True}, "x/config.json: mlp_bias: a qwen3 has none"),
+        ({"attention_bias": True, "model_type": "mistral"}, "x/config.json: attention_bias: a mistral has none"),
+        ({"head_dim": 7}, "x/config.json: head_dim: 7 is odd, and rotary embeddings turn pairs of dimensions"),
+        ({"hidden_act": "nonsense"}, 'x/config.json: hidden_act: unknown hidden_act "nonsense"; use one of silu, swish'),
+        ({"use_sliding_window": "no"}, 'x/config.json: use_sliding_window: expected true or false, got "no"'),
+        ({"layer_types": ["full_attention"]}, "x/config.json: layer_types: names 1 layers of 2"),
+        ({"extra": {"a": [1, 2**63]}}, "x/config.json: extra.a[1]: 9223372036854775808 is out of range: must fit into 64 bits"),
     ],
 )
 def test_wrong_values_name_file_key_and_remedy(change, expected):
     assert faults({**QWEN3_SMALL, **change}) == [f"{expected}; take it from the model's own config.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"num_hidden_layers": "x"}, 'num_hidden_layers: expected a whole number, got "x"'),
+        ({"num_attention_heads": 0}, "num_attention_heads: 0 is out of range: must be at least 1"),
+        ({"intermediate_size": [8]}, "intermediate_size: expected a whole number, got a list"),
+        ({"max_position_embeddings": True}, "max_position_embeddings: expected a whole number, got true"),
+        ({"rope_parameters": "x"}, 'rope_parameters: expected a table, got "x"'),
+        ({"step_s": float("inf")}, "step_s: expected a finite number, got inf"),
+        ({"model_type": "../x"}, "model_type: expected a name of letters, digits, '.', '_' and '-', got \"../x\""),
+    ],
+)
+def test_what_the_planner_reads_is_typed_in_any_family(change, expected):
+    found = faults({"model_type": "other", "vocab_size": 512, **change})
+    assert found == [f"x/config.json: {expected}; take it from the model's own config.json"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_widest_of_every_bound_makes_a_count_that_the_results_can_hold(family):
+    bounds = {"hidden_size": 2**20, "intermediate_size": 2**24, "num_hidden_layers": 1024, "vocab_size": 2**24}
+    bounds |= {"num_attention_heads": 2**14, "head_dim": 2**14}
+    for name, bound in bounds.items():
+        assert faults({**QWEN3_SMALL, name: bound + 2})[0].startswith(f"x/config.json: {name}: {bound + 2} is out of range")
+    widest = model_of("x", {**QWEN3_SMALL, **bounds, "model_type": family}, "")
+    assert widest.parameters is not None
+    assert 2**59 < widest.parameters < 2**63
+
+
+def test_two_names_of_one_activation_are_equal():
+    assert model_of("x", {**QWEN3_SMALL, "hidden_act": "swish"}, "") == model_of("x", QWEN3_SMALL, "")
 
 
 def test_all_missing_keys_are_named_at_once():
@@ -142,18 +191,43 @@ def test_what_is_no_configuration_is_refused(config):
 
 def test_heads_must_fit():
     (uneven,) = faults({**QWEN3_SMALL, "num_key_value_heads": 3})
-    assert uneven.endswith("4 heads cannot share 3 key-value heads evenly")
+    assert uneven.startswith("x/config.json: num_key_value_heads: 4 heads cannot share 3 key-value heads evenly; take it from")
     (undivided,) = faults({**QWEN3_SMALL, "model_type": "llama", "num_attention_heads": 7})
-    assert undivided.endswith("head_dim is missing, and hidden_size does not divide by num_attention_heads")
+    assert "head_dim is missing, and hidden_size does not divide by num_attention_heads" in undivided
 
 
 def test_values_that_json_cannot_hold_are_refused(tmp_path: Path):
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
-    assert faults({**QWEN3_SMALL, "extra": deep})
-    assert faults({**QWEN3_SMALL, "extra": tmp_path})
-    json.dumps(QWEN3_SMALL)
+    (line,) = faults({**QWEN3_SMALL, "extra": deep})
+    assert line.startswith("x/config.json: extra[0][0][0]")
+    assert "]: nested too deeply to be meant; " in line
+    (line,) = faults({**QWEN3_SMALL, "extra": tmp_path})
+    assert line.startswith(f"x/config.json: extra: expected what JSON can hold, got {tmp_path}")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+VALUES = JSON | st.sampled_from([10**400, -(2**63) - 1, 1e300, "8", "llama3", "silu", 7, 2**63])
+ROPES = st.dictionaries(st.sampled_from([*Rope.model_fields, "x"]), VALUES | st.integers(1, 64), max_size=6)
+READ = [*DecoderConfig.model_fields, "extra"]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.dictionaries(st.sampled_from(READ), VALUES | ROPES, max_size=4), st.sampled_from([*FAMILIES, "other"]))
+def test_no_value_raises_anything_else_and_what_is_read_can_be_planned(changes, family):
+    found: list[Problem] = []
+    try:
+        model = model_of("x", {**QWEN3_SMALL, "model_type": family, **changes}, "x/config.json")
+    except BadFile as error:
+        found, model = list(error.problems), Model("x", "{}")
+    assert all(problem.path and str(problem).isprintable() for problem in found)
+    assert model.parameters is None or 0 < model.parameters < 2**63
+    assert smallest_adapted_dimension(model.config, BLOCK_MODULES) is None or model.config["head_dim"] % 2 == 0
 
 
 def test_the_smallest_adapted_dimension_is_the_narrowest_side():

@@ -3,10 +3,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reading.strict import (
+    MAX_DEPTH,
     MAX_FILE_BYTES,
     SHOWN_CHARACTERS,
     BadFile,
     Problem,
+    beyond_json,
     key_path,
     meant,
     printable,
@@ -44,8 +46,10 @@ def test_toml_is_read_with_a_byte_order_mark_and_windows_line_ends(tmp_path):
         (b"x = " + b"[" * 5000 + b"]" * 5000, "nested too deeply to be meant"),
         (b"x = " + b"9" * 5000, "not valid TOML: Exceeds the limit"),
         (b"#" * (MAX_FILE_BYTES + 1), f"larger than {MAX_FILE_BYTES:,} bytes: this is no file written by hand"),
+        (b"a = 1\nx" + b".a" * 50_000 + b" = 1\n", "line 2: more than 64 dots; break it into several lines"),
+        ('"\u2028".'.encode() * 1000 + b"a = 1\n", "line 1: more than 64 dots"),
     ],
-    ids=["syntax", "twice", "encoding", "deep", "digits", "large"],
+    ids=["syntax", "twice", "encoding", "deep", "digits", "large", "dots", "quoted dots"],
 )
 def test_toml_faults_say_where_and_what(tmp_path, content, message):
     path = tmp_path / "a.toml"
@@ -66,6 +70,32 @@ def test_json_faults_say_where_and_what(tmp_path, content, message):
     path = tmp_path / "a.json"
     path.write_bytes(content)
     assert fault(read_json, path).startswith(message)
+
+
+def test_a_json_key_that_stands_twice_is_named_wherever_it_is(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1, "b": [{"c": 1, "c": 2, "c": 2}], "a": {"d\\u001b": 1, "d\\u001b": 1}}')
+    with pytest.raises(BadFile) as caught:
+        read_json(path)
+    assert [str(problem).removeprefix(f"{path}: ") for problem in caught.value.problems] == [
+        "b[0].c: stands twice; keep one of them",
+        'a."d\\x1b": stands twice; keep one of them',
+        "a: stands twice; keep one of them",
+    ]
+
+
+def test_what_json_readers_take_differently_is_named_with_its_place():
+    deep: list[object] = [1]
+    for _ in range(100_000):
+        deep = [deep]
+    content = {"a": [1, float("nan"), True, None, "x"], "b": {"c": 2**63, "d": -(2**63)}, "e": deep, "f": object}
+    found = dict(beyond_json(content))
+    assert found.pop(("f",)).startswith("expected what JSON can hold, got <class")
+    assert found == {
+        ("a", 1): "expected a finite number, got nan",
+        ("b", "c"): "9223372036854775808 is out of range: must fit into 64 bits",
+        ("e", *[0] * (MAX_DEPTH - 1)): "nested too deeply to be meant",
+    }
 
 
 def test_what_is_no_regular_file_is_not_opened(tmp_path):

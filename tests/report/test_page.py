@@ -131,6 +131,28 @@ def test_the_three_figures_stand_in_the_page_and_are_described(lesson: str) -> N
     assert {identity for value in labelled for identity in value.split()} <= set(elements.values("id"))
 
 
+def test_odd_stored_values_break_nothing(run_row: Row) -> None:
+    odd = {
+        "tokens_per_s": float("inf"),
+        "load_s": float("-inf"),
+        "loss_first": float("inf"),
+        "framework_peak_bytes": float("nan"),
+    }
+    rows = [run_row(index=0), run_row(index=1, **odd), run_row(index=2, backend="hf", **odd)]
+    rows += [run_row(index=3, started_at=datetime(1500, 1, 1, tzinfo=UTC))]
+    text = markdown_of(frame(*rows))
+    assert "1500-01-01 00:00 UTC" in text
+    assert re.search(r"\binf\b", text) is None
+
+
+def test_copies_are_told_and_count_for_nothing(run_row: Row) -> None:
+    rows = [run_row(index=0), run_row(index=1)]
+    text = markdown_of(frame(*rows, *({**row, "machine": "z-copy"} for row in rows)))
+    assert "## Copies left out" in text
+    assert "No two parties have done equal work yet" in text
+    assert "Copies left out" not in markdown_of(frame(*rows))
+
+
 def test_ids_are_unique_and_every_reference_leads_somewhere(lesson: str) -> None:
     elements = Elements(lesson)
     ids = elements.values("id")

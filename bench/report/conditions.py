@@ -1,0 +1,97 @@
+"""The conditions under which a report's numbers hold: a number without them is no result.
+
+In: `Findings`. Out: a section that tells every declared field of the workloads, and the steps that were taken: once where all
+runs share it, in a table by workload where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from bench.report.document import Column, Section, records, tabulate
+from bench.report.findings import UNRECORDED, Findings
+from bench.report.looks import work_names
+from bench.spec import MODULE_SETS, WORKLOAD_FIELDS, expand_modules
+
+STEPS = "steps, warm-up + measured"
+WORKLOADS_IN_A_ROW = 8
+_FIELDS = tuple(name for name in WORKLOAD_FIELDS if name not in ("model", "method"))
+_NONE = "none"
+_TEXT = (
+    'The fields are those of the suite files. "none" is a field that the method does not use, or that was not asked for: no'
+    " quantisation, no separate master weights, or adapters in no fewer than all blocks. How the backends carried this out stands"
+    " under implementations."
+)
+
+
+def conditions(findings: Findings) -> Section:
+    """What the runs were asked to do, field by field."""
+    told = _told(findings.runs)
+    shared = [name for name in told.columns if told[name].nunique() == 1]
+    differing = [name for name in told.columns if name not in shared]
+    common = [{"field": name, "value": told[name].iloc[0]} for name in shared if told[name].iloc[0] != _NONE]
+    unused = [name for name in shared if told[name].iloc[0] == _NONE]
+    notes = [f"None in any run: {', '.join(unused)}."] if unused else []
+    missing = [name for name in _FIELDS if name not in told.columns]
+    notes += [f"Not recorded: {', '.join(missing)}."] if missing else []
+    tables = [tabulate("Shared by all runs", common, (Column("field", "field"), Column("value", "value")), notes)]
+    if differing:
+        columns = (
+            Column("workloads", "workloads"),
+            *(Column(name, name) for name in differing),
+            Column("runs", "runs", "number"),
+        )
+        tables.append(tabulate("Differing between workloads", _by_workload(findings.runs, told, differing), columns))
+    return Section("conditions", "Conditions", (_TEXT,), tables=tuple(tables))
+
+
+def _told(runs: pd.DataFrame) -> pd.DataFrame:
+    """Each run's recorded fields as text; its steps are those that its workload's runs took."""
+    told = {name: pd.Series([in_words(name, value) for value in runs[name]], runs.index) for name in _FIELDS if name in runs}
+    taken = pd.Series([_steps(row) for row in runs[["step_count", "steps"]].to_dict("records")], runs.index)
+    known = taken[taken != ""].groupby(runs["workload_digest"]).agg(lambda texts: " or ".join(sorted(set(texts))))
+    return pd.DataFrame({**told, STEPS: [known.get(digest, UNRECORDED) for digest in runs["workload_digest"]]})
+
+
+def _steps(run: Mapping[Any, Any]) -> str:
+    if run["step_count"]:
+        return str(run["step_count"])
+    return "" if pd.isna(run["steps"]) else f"{run['steps']:.0f} in all, warm-up not recorded"
+
+
+def in_words(name: str, value: Any) -> str:
+    """The value of a workload's field as it is declared; "none" where it is null."""
+    if value is None or pd.isna(value):
+        return _NONE
+    if name == "gradient_checkpointing":
+        return "yes" if value else "no"
+    if name == "modules":
+        return _modules(str(value))
+    return str(value) if isinstance(value, str) else f"{value:.10g}"
+
+
+def _modules(names: str) -> str:
+    """A known set of modules by its name, with what is in it."""
+    known = {expanded: name for name, expanded in MODULE_SETS.items()}
+    try:
+        expanded = expand_modules(names)
+    except ValueError:
+        return names
+    listed = ", ".join(expanded)
+    return f"{known[expanded]} ({listed})" if expanded in known else listed
+
+
+def _by_workload(runs: pd.DataFrame, told: pd.DataFrame, differing: list[str]) -> list[dict[str, Any]]:
+    """A row for each combination of the differing fields, with the workloads that have it."""
+    frame = told[differing].assign(name=work_names(runs) + " " + runs["method"], method=runs["method"], n=1)
+    rows = frame.groupby(["method", *differing], sort=True).agg(workloads=("name", _listed), runs=("n", "sum"))
+    return records(rows.reset_index())
+
+
+def _listed(names: pd.Series[str]) -> str:
+    distinct = sorted(set(names))
+    more = len(distinct) - WORKLOADS_IN_A_ROW
+    return ", ".join(distinct[:WORKLOADS_IN_A_ROW]) + (f" and {more} more" if more > 0 else "")
