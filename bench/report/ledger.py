@@ -42,7 +42,8 @@ _RUN = (
     Column("run id", "run_id", "code"),
 )
 _ORIGIN = (
-    *_CELL,
+    *_CELL[:2],
+    Column("backend", "place"),
     Column("implementation", "implementation_name"),
     Column("workload digest", "workload_digest", "code"),
     Column("tokens digest", lambda row: ", ".join(row["tokens_digests"]), "code"),

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 
-import pandas as pd
-
 from bench.report import figures, memory_figure, wording
 from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
 from bench.report.findings import Findings

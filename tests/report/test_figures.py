@@ -42,7 +42,9 @@ def axes(monkeypatch: pytest.MonkeyPatch) -> list[Axes]:
     return seen
 
 
-def test_every_ok_run_is_a_mark_and_the_bar_is_the_median_of_clean_ones(run_row: Row, failed_row: Row, axes: list[Axes]) -> None:
+def test_every_ok_run_is_a_mark_and_the_bar_is_the_geometric_mean_of_clean_ones(
+    run_row: Row, failed_row: Row, axes: list[Axes]
+) -> None:
     rows = [run_row(index=index, tokens_per_s=rate) for index, rate in enumerate((100.0, 110.0, 130.0))]
     flagged = run_row(index=5, tokens_per_s=50.0, flags=["throttled"])
     drawn(figures.speed(prepared(*rows, flagged, failed_row("crashed", "gone", index=6))))
@@ -50,7 +52,7 @@ def test_every_ok_run_is_a_mark_and_the_bar_is_the_median_of_clean_ones(run_row:
     assert sorted(x for x, _ in clean.get_offsets()) == [100.0, 110.0, 130.0]
     assert [x for x, _ in hollow.get_offsets()] == [50.0]
     assert len(hollow.get_facecolors()) == 0
-    assert [segment[0][0] for segment in bars.get_segments()] == [110.0]
+    assert [segment[0][0] for segment in bars.get_segments()] == pytest.approx([(100 * 110 * 130) ** (1 / 3)])
     assert axes[0].get_xscale() == "log"
 
 
@@ -119,6 +121,15 @@ def test_the_axis_of_ratios_always_has_a_tick_at_one(ratio: float, run_row: Row,
 def test_the_same_runs_in_another_order_give_the_same_bytes(lesson_runs: pd.DataFrame) -> None:
     shuffled = lesson_runs.sample(frac=1, random_state=1)
     first, second = (analysis.prepare(runs) for runs in (lesson_runs, shuffled))
+    assert drawn(figures.speed(first)).svg == drawn(figures.speed(second)).svg
+    assert drawn(figures.ratios(pairs(first))).svg == drawn(figures.ratios(pairs(second))).svg
+
+
+def test_noise_in_the_last_digits_changes_no_byte(lesson_runs: pd.DataFrame) -> None:
+    noisy = lesson_runs.assign(tokens_per_s=lesson_runs["tokens_per_s"] * (1 + 1e-9))
+    noisy.loc[::2, "tokens_per_s"] *= 1 - 2e-9
+    first, second = (analysis.prepare(runs) for runs in (lesson_runs, noisy))
+    assert not first["tokens_per_s"].equals(second["tokens_per_s"])
     assert drawn(figures.speed(first)).svg == drawn(figures.speed(second)).svg
     assert drawn(figures.ratios(pairs(first))).svg == drawn(figures.ratios(pairs(second))).svg
 

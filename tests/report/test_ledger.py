@@ -40,6 +40,17 @@ def test_a_cell_that_ran_once_is_none(run_row: Row, failed_row: Row) -> None:
     assert section.texts == ("None.",)
 
 
+def test_pairs_that_the_grid_spans_and_nothing_ran_are_holes(run_row: Row) -> None:
+    rows = [run_row(), run_row(backend="hf", device="mps"), run_row(method="full"), run_row(method="qlora", suite="another")]
+    section = made(ledger.holes, *rows, run_row(machine="pc-rtx-4090", backend="hf"))
+    (table,) = section.tables
+    assert len(table.rows) == 1
+    hole = entries(section)
+    assert (hole["workload"], hole["method"], hole["suite"]) == ("llama-3.1-8b", "full", "lesson")
+    assert hole["backend and machine"] == "hf@mps on mac-studio-m3-ultra"
+    assert hole["outcomes"] == "not run yet"
+
+
 def test_runs_go_by_machine_and_time_with_all_that_was_seen(run_row: Row, failed_row: Row) -> None:
     section = made(
         ledger.every_run, failed_row("timeout", "no event for 60 s", index=2), run_row(index=1, flags=["cold", "shared"])

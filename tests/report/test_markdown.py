@@ -45,6 +45,16 @@ def test_bare_addresses_are_no_longer_addresses() -> None:
     assert "@" not in escaped
 
 
+@pytest.mark.parametrize("text", ["batch_size of tiny/lora/hf@cpu on one", "hf@cpu/batch_size=2 ÷ mlx@metal"])
+def test_what_stands_inside_a_word_needs_no_escape(text: str) -> None:
+    assert literal(text) == text
+
+
+@pytest.mark.parametrize("text", ["@someone", "a @b", "_a_", "a__b", "x@y.z", "x@y_z.org", "hf@-x"])
+def test_what_could_begin_something_keeps_its_escape(text: str) -> None:
+    assert literal(text) != text
+
+
 def test_plain_text_and_numbers_stay_as_they_are() -> None:
     assert literal("llama-3.1-8b, 11.4 GB (device): 50%") == "llama-3.1-8b, 11.4 GB (device): 50%"
     assert literal(3) == "3"

@@ -20,11 +20,16 @@ def summaries(*rows: dict[str, Any]) -> pd.DataFrame:
     return analysis.summarise(pd.DataFrame(list(rows)))
 
 
-def test_the_frameworks_counter_goes_before_resident_memory_and_they_never_share_a_panel(run_row: Row) -> None:
+def test_every_party_stands_under_every_meter_that_it_has(run_row: Row) -> None:
     rows = summaries(run_row(), run_row(machine="other", backend="hf", device="cpu", framework_peak_bytes=None))
-    found = peaks(rows, {}).set_index("backend")
-    assert (found.loc["mlx", "meter"], found.loc["mlx", "peak_bytes"]) == (FRAMEWORK, 20e9)
-    assert (found.loc["hf", "meter"], found.loc["hf", "peak_bytes"]) == (HOST, 3e9)
+    found = {(row["backend"], row["meter"]): row["peak_bytes"] for row in peaks(rows, {}).to_dict("records")}
+    assert found == {("mlx", FRAMEWORK): 20e9, ("mlx", HOST): 3e9, ("hf", HOST): 3e9}
+
+
+def test_a_cell_out_of_memory_is_one_cross_where_its_party_has_both_meters(run_row: Row, failed_row: Row) -> None:
+    rows = summaries(run_row(), failed_row("oom_device", "too much", model="qwen3-32b"))
+    found = peaks(rows, {"mac-studio-m3-ultra": 103_079_215_104}).query("ran_out")
+    assert list(zip(found["meter"], found["peak_bytes"], strict=True)) == [(FRAMEWORK, 103_079_215_104)]
 
 
 def test_a_peak_of_which_nothing_is_known_is_not_drawn(run_row: Row) -> None:
@@ -56,7 +61,7 @@ def test_cards_are_not_given_their_hosts_memory_as_capacity(failed_row: Row) -> 
 
 def test_cells_that_ran_out_once_but_also_ended_ok_are_no_crosses(run_row: Row, failed_row: Row) -> None:
     rows = summaries(run_row(index=1), failed_row("oom_device", "too much", index=2))
-    assert list(peaks(rows, {})["ran_out"]) == [False]
+    assert list(peaks(rows, {})["ran_out"]) == [False, False]
 
 
 def test_the_caption_names_evidence_meter_and_omissions(run_row: Row, failed_row: Row) -> None:
@@ -74,6 +79,13 @@ def test_the_description_names_both_capacities(lesson_runs: pd.DataFrame, capaci
     described = ElementTree.fromstring(drawn.svg).findtext("{http://www.w3.org/2000/svg}desc") or ""
     assert "mac-studio-m3-ultra 103 GB, pc-rtx-4090 25.8 GB" in described
     assert "cells ran out of memory" in described
+
+
+def test_main_memories_are_lines_of_their_own(run_row: Row) -> None:
+    drawn = memory(summaries(run_row(machine="other")), {"pc-rtx-4090": 25_757_220_864}, {"other": 25_276_510_208})
+    assert drawn is not None
+    described = ElementTree.fromstring(drawn.svg).findtext("{http://www.w3.org/2000/svg}desc") or ""
+    assert "other, main memory 25.3 GB, pc-rtx-4090 25.8 GB" in described
 
 
 @pytest.mark.parametrize("parameters", [None, 0])

@@ -36,7 +36,7 @@ def test_facts_count_runs_by_outcome_and_name_the_evidence(run_row: Row, failed_
     ]
     facts = dict(overview.facts(findings(*rows)))
     assert facts["Evidence"] == "measured (3 runs), stand-in (1 runs)"
-    assert facts["Runs"] == "4: 3 ok, 1 timeout; of the ok ones 1 flagged, and left out of medians and ratios"
+    assert facts["Runs"] == "4: 3 ok, 1 timeout; of the ok ones 1 flagged, and left out of means and ratios"
     assert facts["Schema"] == "1"
     assert overview.facts(findings()) == ()
 
@@ -65,13 +65,34 @@ def test_a_glance_tells_rate_and_meter_or_what_came_instead(run_row: Row, failed
         run_row(index=4, backend="hf", device="mps", flags=["throttled"]),
     ]
     (table,) = overview.glance(findings(*rows)).tables
-    row = {heading: cell for (heading, _), cell in zip(table.columns, table.rows[0], strict=True)}
-    place = "on mac-studio-m3-ultra"
-    assert (row[f"mlx@metal {place}"].text, row[f"mlx@metal {place}"].tone) == ("400 tok/s, 20.0 GB", "good")
-    assert row[f"hf@cpu {place}"].text == "400 tok/s, 3.00 GB (process)"
-    assert (row[f"hf@cuda {place}"].text, row[f"hf@cuda {place}"].tone) == ("out of memory (device)", "bad")
-    assert (row[f"fake@cpu {place}"].text, row[f"fake@cpu {place}"].tone) == ("unsupported", "quiet")
-    assert row[f"hf@mps {place}"].text == "flagged runs only"
+    found = {row[1].text: row[2:] for row in table.rows}
+    assert [cell.text for cell in found["mlx@metal"]] == ["400 (1 run)", "3.00 GB process, 20.0 GB mlx's own counter"]
+    assert [cell.text for cell in found["hf@cpu"]] == ["400 (1 run)", "3.00 GB process"]
+    told = {backend: (cells[0].text, cells[0].tone) for backend, cells in found.items()}
+    assert told["mlx@metal"][1] == "good"
+    assert told["hf@cuda"] == ("out of memory (device)", "bad")
+    assert told["fake@cpu"] == ("unsupported", "quiet")
+    assert told["hf@mps"] == ("flagged runs only", "quiet")
+
+
+def test_a_glance_tells_the_geometric_mean_and_its_spread(run_row: Row) -> None:
+    rows = [run_row(index=index, tokens_per_s=rate) for index, rate in enumerate((390.0, 400.0, 410.0))]
+    rows += [run_row(index=index, tokens_per_s=rate, machine="pc") for index, rate in enumerate((100.0, 900.0))]
+    section = overview.glance(findings(*rows))
+    told = {row[1].text: row[2].text for row in section.tables[0].rows}
+    assert told["mlx@metal on mac-studio-m3-ultra"] == "400 (95%: 376 – 426; 3 runs)"
+    assert told["mlx@metal on pc"] == "300 (95%: over 100-fold wide; 2 runs)"
+    assert section.warnings[0].startswith("Runs of one cell differ up to 9.0-fold (1 of 2 cells more than 2-fold)")
+
+
+def test_runs_that_agree_are_no_reason_to_warn(run_row: Row) -> None:
+    rows = [run_row(index=0), run_row(index=1, tokens_per_s=799.0), run_row(index=2, tokens_per_s=9.0, flags=["throttled"])]
+    assert overview.glance(findings(*rows)).warnings == ()
+
+
+def test_the_top_counts_the_cells_of_the_grid(run_row: Row, failed_row: Row) -> None:
+    rows = [run_row(), run_row(backend="hf", device="mps"), failed_row("crashed", "gone", method="full")]
+    assert dict(overview.facts(findings(*rows)))["Cells"] == "2 of 4 cells measured, 1 not run yet"
 
 
 def test_a_glance_says_how_many_workloads_it_leaves_out(run_row: Row) -> None:

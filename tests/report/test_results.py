@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ def entries(table: Table, row: int = 0) -> dict[str, str]:
     return {heading: cell.text for (heading, _), cell in zip(table.columns, table.rows[row], strict=True)}
 
 
-def test_a_summary_tells_median_interval_meters_and_evidence(run_row: Row) -> None:
+def test_a_summary_tells_mean_interval_meters_and_evidence(run_row: Row) -> None:
     rows = [run_row(index=index, tokens_per_s=rate) for index, rate in enumerate((390.0, 400.0, 410.0))]
     summary = entries(results.speed(findings(*rows)).tables[0])
     assert summary["tokens/s"] == "400"
@@ -62,6 +63,18 @@ def test_implementations_are_spelt_out(run_row: Row) -> None:
     assert [cell.text for cell in row] == ["mlx-1", "mlx", "attention=sdpa"]
 
 
+def test_what_implementations_share_is_said_once(run_row: Row) -> None:
+    shared = {"attention": "sdpa", "loss": "full logits"}
+    rows = [run_row(index=0, implementation={**shared, "kept": "a"}), run_row(index=1, implementation={**shared, "kept": "b"})]
+    table = results.speed(findings(*rows, run_row(index=2, backend="hf", implementation=shared))).tables[1]
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["hf-1", "hf", "attention=sdpa; loss=full logits"],
+        ["every mlx", "mlx", "attention=sdpa; loss=full logits"],
+        ["mlx-1", "mlx", "kept=a"],
+        ["mlx-2", "mlx", "kept=b"],
+    ]
+
+
 def test_ratios_say_how_to_read_them(run_row: Row) -> None:
     def pair(method: str, mlx: list[float], hf: list[float]) -> list[dict[str, Any]]:
         sides = [("mlx", "metal", mlx), ("hf", "mps", hf)]
@@ -77,8 +90,8 @@ def test_ratios_say_how_to_read_them(run_row: Row) -> None:
     readings = {entries(section.tables[0], row)["reading"] for row in range(4)}
     assert readings == {"first is faster", "second is faster", "not told apart", "a single run on a side: no interval"}
     assert " ".join(section.tables[0].title.split()) == "R1 mlx@metal on mac-studio-m3-ultra ÷ hf@mps on mac-studio-m3-ultra"
-    assert any(note.startswith("mlx-1: ") for note in section.tables[0].notes)
-    assert any(note.startswith("hf-1: ") for note in section.tables[0].notes)
+    assert all(re.fullmatch(r"mlx-\d ÷ hf-\d", entries(section.tables[0], row)["implementations"]) for row in range(4))
+    assert section.tables[0].notes == ()
     assert {entries(section.tables[0], row)["evidence"] for row in range(4)} == {"measured"}
 
 
@@ -97,6 +110,12 @@ def test_capacities_are_told_with_their_source(run_row: Row) -> None:
     assert [entries(table, row)["machine"] for row in range(2)] == ["mac-studio-m3-ultra", "pc-rtx-4090"]
     assert entries(table)["whole memory"] == "103 GB"
     assert entries(table)["source"]
+
+
+def test_the_main_memory_of_an_unlisted_machine_is_told_too(run_row: Row) -> None:
+    told = entries(results.memory(findings(run_row(machine="mine"))).tables[0], 2)
+    assert (told["machine"], told["whole memory"], told["for one training process"]) == ("mine", "17.2 GB", "")
+    assert told["source"].startswith("main memory")
 
 
 def test_without_anything_to_draw_it_says_so(failed_row: Row) -> None:

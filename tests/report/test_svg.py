@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from bench.report.svg import drawing, to_svg
+from bench.report.svg import drawing, numbered, rounded, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -38,6 +38,36 @@ def test_ids_begin_with_the_name_and_references_resolve() -> None:
     assert len(ids) == len(set(ids))
     assert all(identity.startswith("one-") for identity in ids)
     assert {a or b for a, b in references} <= set(ids)
+
+
+def test_ids_are_numbers_in_the_order_of_their_appearance_and_references_follow() -> None:
+    crafted = (
+        '<g id="axes" clip-path="url(#p75eada4eb1)"><use xlink:href="#m1" x="1"/><use href="#m1"/></g>'
+        '<defs><path id="m1"/><clipPath id="p75eada4eb1"><rect/></clipPath></defs><a href="elsewhere"/>'
+        "<b clip-path=\"url('#m1')\"/>"
+    )
+    assert numbered(crafted, "f") == (
+        '<g id="f-1" clip-path="url(#f-2)"><use href="#f-3" x="1"/><use href="#f-3"/></g>'
+        '<defs><path id="f-3"/><clipPath id="f-2"><rect/></clipPath></defs><a href="elsewhere"/><b clip-path="url(\'#f-3\')"/>'
+    )
+    assert numbered(crafted.replace("p75eada4eb1", "pfb082b5b61"), "f") == numbered(crafted, "f")
+
+
+def test_coordinates_are_rounded_and_factors_of_scale_are_not() -> None:
+    scale = "scale(0.015625 -0.015625)"
+    path = f'<g transform="translate(1.23456 -0.001) {scale}"><path d="M 10.0000001 9.9999999 L 3 4.1" opacity="0.75"/></g>'
+    assert rounded(path) == f'<g transform="translate(1.23 0) {scale}"><path d="M 10 10 L 3 4.1" opacity="0.75"/></g>'
+
+
+def test_bounds_that_differ_in_their_last_digit_give_the_same_bytes() -> None:
+    def picture(noise: float) -> str:
+        with drawing("one"):
+            figure = Figure()
+            ax = figure.add_axes((0.1, 0.1 + noise, 0.8 - noise, 0.8))
+            ax.plot([1, 2], [3, 4 + noise], marker="o")
+            return to_svg(figure, "one", "title", "description")
+
+    assert picture(1e-12) == picture(0) == picture(-1e-12)
 
 
 def test_two_figures_share_no_id() -> None:
