@@ -6,8 +6,7 @@ counted and left out of means and ratios; runs that did not end `ok` are counted
 than once one row counts, and `copies` names the others.
 
 Rates, times and bytes spread by factors rather than by amounts, so intervals are t-intervals of log values: across runs
-(fresh processes), never across the steps of one run. Percentile bootstraps of so few runs are too narrow: a nominal 95%
-covers 78% at three runs, where the t-interval on logs covers 96% (shared/findings.md, "Statistics and history").
+(fresh processes), never across the steps of one run (`bench.intervals`).
 """
 
 from __future__ import annotations
@@ -15,19 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from bench.fairness import PARTY, Side, refusal
+from bench.intervals import geometric_mean, ratio_interval, t_quantile
 from bench.record import OUTCOMES
 from bench.spec import WORKLOAD_FIELDS
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +161,6 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     return summaries.join(_values(clean)).reset_index()
 
 
-def geometric_mean(values: pd.Series[float]) -> float:
-    """The geometric mean of measured values: zero where one is zero, NaN where none was measured or one is below zero."""
-    known = values.dropna()
-    if known.empty or known.min() < 0:
-        return math.nan
-    least, most = float(known.min()), float(known.max())
-    return least if least in (0, most) else float(np.exp(np.log(known).mean()))
-
-
 def _values(clean: pd.DataFrame) -> pd.DataFrame:
     """Per group and metric: geometric mean, of bytes the median, and the t-interval of the geometric mean."""
     names, keys = list(METRICS), list(GROUP)
@@ -181,7 +168,7 @@ def _values(clean: pd.DataFrame) -> pd.DataFrame:
     numbers = clean.groupby(keys)[names]
     n = numbers.count()
     usable = (n >= 2) & (logs.count() == n)
-    margin = n.map(_t_quantile) * logs.std() / n.pow(0.5)
+    margin = n.map(t_quantile) * logs.std() / n.pow(0.5)
     low, high = ((logs.mean() + sign * margin).where(usable).apply(np.exp) for sign in (-1, 1))
     ordered = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
     spread = {name: "median" if METRICS[name].unit == "bytes" else geometric_mean for name in names}
@@ -197,23 +184,6 @@ def describe_steps(steps: pd.DataFrame) -> pd.DataFrame:
     columns = steps.reindex(columns=["run_id", "phase", "duration_s"]).astype({"run_id": object, "duration_s": float})
     durations = columns[columns["phase"] == "measured"].groupby("run_id")["duration_s"]
     return pd.DataFrame({"measured_steps": durations.count(), "slowest_step": durations.max() / durations.median()})
-
-
-def ratio_interval(above: Sequence[float], below: Sequence[float]) -> tuple[float, float, float] | None:
-    """(ratio, low, high): ratio of geometric means with Welch's 95% interval on logs.
-
-    Low and high are NaN where a side has fewer than two values; None where a side has none, or one not above zero.
-    """
-    if not len(above) or not len(below) or min(*above, *below) <= 0:
-        return None
-    first, second = np.log(np.asarray(above, float)), np.log(np.asarray(below, float))
-    ratio = float(np.exp(first.mean() - second.mean()))
-    if len(first) < 2 or len(second) < 2:
-        return ratio, math.nan, math.nan
-    if first.std() == 0 and second.std() == 0:
-        return ratio, ratio, ratio
-    bounds = stats.ttest_ind(first, second, equal_var=False).confidence_interval(CONFIDENCE)
-    return ratio, float(np.exp(bounds.low)), float(np.exp(bounds.high))
 
 
 def compare(runs: pd.DataFrame, metric: str = "tokens_per_s") -> pd.DataFrame:
@@ -305,11 +275,6 @@ def _known_implementations(frame: pd.DataFrame) -> pd.Series[str]:
     groups = known.groupby(keys)
     only = groups.transform("first").where(groups.transform("nunique") == 1)
     return known.fillna(only).fillna("")
-
-
-@cache
-def _t_quantile(n: int) -> float:
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))  # NaN without a degree of freedom
 
 
 def _is_sequence(value: Any) -> bool:

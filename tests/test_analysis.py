@@ -180,24 +180,6 @@ def test_steps_give_the_slowest_over_the_median_of_measured_ones() -> None:
     assert (described["measured_steps"], described["slowest_step"]) == (3, 3.0)
 
 
-def test_ratio_and_interval_are_welchs() -> None:
-    above, below = (200.0, 210.0, 190.0), (100.0, 105.0, 101.0)
-    found = analysis.ratio_interval(above, below)
-    welch = stats.ttest_ind(np.log(above), np.log(below), equal_var=False).confidence_interval()
-    assert found == pytest.approx((np.exp(np.log(above).mean() - np.log(below).mean()), np.exp(welch.low), np.exp(welch.high)))
-
-
-def test_the_ratios_interval_covers_the_truth_as_often_as_it_says() -> None:
-    random = np.random.default_rng(1)
-    found = [analysis.ratio_interval(*np.exp(random.normal(0, 0.03, (2, 3)))) for _ in range(400)]
-    assert 0.93 <= np.mean([low <= 1 <= high for _, low, high in found]) <= 0.99
-
-
-@pytest.mark.parametrize(("above", "below"), [((), (1.0,)), ((1.0,), ()), ((0.0, 1.0), (1.0,)), ((1.0,), (-1.0, 2.0))])
-def test_no_ratio_without_values_above_zero(above: tuple[float, ...], below: tuple[float, ...]) -> None:
-    assert analysis.ratio_interval(above, below) is None
-
-
 def test_a_single_run_on_a_side_gives_a_ratio_without_an_interval() -> None:
     comparison = only(analysis.compare(frame(*rates(200.0, 210.0), run(9, backend="hf"))))
     assert comparison["ratio"] == pytest.approx(math.sqrt(200 * 210) / 100)

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from bench.analysis import geometric_mean
+from bench.intervals import geometric_mean
 from bench.report import wording
 from bench.report.looks import ACCENT, INK, QUIET, Drawn, Looks, bare, in_order, legend, looks_of, party_names, work_names
 from bench.report.svg import drawing, to_svg
