@@ -1,7 +1,7 @@
 """Means and intervals of what spreads by factors: rates, times, bytes.
 
-In: the values of repeated runs. Out: geometric means, and 95% intervals from Student's t on logs (Welch's for ratios), which cover
-as often as they say with as few as three runs (a test simulates it); percentile bootstraps of so few are too narrow.
+In: the values of repeated runs. Out: geometric means, and 95% intervals from Student's t on logs (Welch's for ratios). These
+cover as often as they say with as few as three runs (a test simulates it); percentile bootstraps of so few are too narrow.
 """
 
 from __future__ import annotations
