@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.catalog import MachineProfile, machine_profiles
 from bench.files.layout import partition_name
 from bench.record import Gpu, Machine
-from bench.spec import BadInput
+from bench.spec import BadInput, Device
 
 GIB = 2**30
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -65,9 +65,11 @@ def catalogue_machine(name: str) -> Machine:
     )
 
 
-def devices(apple: bool, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+def devices(apple: bool, gpus: tuple[Gpu, ...]) -> tuple[Device, ...]:
     """The devices on which a backend can compute, fastest first."""
-    return (*(("cuda",) if gpus else ()), *(("metal", "mps") if apple else ()), "cpu")
+    cards: tuple[Device, ...] = ("cuda",) if gpus else ()
+    silicon: tuple[Device, ...] = ("metal", "mps") if apple else ()
+    return (*cards, *silicon, "cpu")
 
 
 def name_of(chip: str, memory_bytes: int, gpus: tuple[Gpu, ...], profiles: tuple[MachineProfile, ...]) -> str:

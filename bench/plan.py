@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Any, Literal
 
-from bench.backends.interface import load_backend
+from bench.backends.interface import BACKENDS, load_backend
 from bench.expand import cells_of, exclusion_of
 from bench.reading.strict import printable, shown
 from bench.record import FAILED_OUTCOMES, FINAL_OUTCOMES, MAX_FAILURES, Machine, Outcome
@@ -94,6 +94,8 @@ def plan(
 
 def preferred_device(name: BackendName, machine: Machine) -> Device:
     """The first of a backend's devices that the machine has; its first device where the machine has none of them."""
+    if name not in BACKENDS:
+        return machine.devices[0]
     devices = load_backend(name).devices
     return next((device for device in devices if device in machine.devices), devices[0])
 
@@ -115,6 +117,8 @@ def hole(cell: Cell, machine: Machine) -> Hole | None:
 
 def refusal(cell: Cell, machine: Machine) -> Hole | None:
     """Why that machine could not measure the cell whatever were installed on it; None if it could."""
+    if cell.backend not in BACKENDS:
+        return Hole(reason=f"this version of Wingspan has no {cell.backend} backend", remedy="a later one will")
     backend = load_backend(cell.backend)
     if cell.device not in backend.devices:
         choices = ", ".join(f"{cell.backend}@{device}" for device in backend.devices)

@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from bench.spec import WORKLOAD_FIELDS, Workload
+from bench.spec import WORKLOAD_FIELDS, Device, Workload
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -71,7 +71,7 @@ class Machine:
     cpu_cores: int
     memory_bytes: int
     gpus: tuple[Gpu, ...] = ()
-    devices: tuple[str, ...] = ("cpu",)
+    devices: tuple[Device, ...] = ("cpu",)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -21,7 +21,7 @@ from annotated_types import Ge, Gt, Le, Lt
 Method = Literal["full", "lora", "qlora", "serve"]
 Optimizer = Literal["adamw", "adamw_8bit", "sgd"]
 Dtype = Literal["float32", "bfloat16", "float16"]
-BackendName = Literal["hf", "mlx", "fake"]
+BackendName = Literal["hf", "unsloth", "mlx", "fake"]
 Device = Literal["cpu", "cuda", "metal", "mps"]
 Attention = Literal["eager", "sdpa"]
 OptimizerKernel = Literal["foreach", "fused"]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.declaration import Declared, declared, fields, schema
-from bench.expand import IN_EVERY_ID, cells_of, exclusion_of, matches
+from bench.expand import IN_EVERY_ID, cells_of, exclusion_of
 from bench.reading.architecture import smallest_adapted_dimension
-from bench.reading.strict import SHOWN_CHOICES, BadFile, Problem, first_of, meant, printable, read_toml, shown
+from bench.reading.strict import BadFile, Problem, first_of, meant, printable, read_toml, shown
 from bench.spec import BackendName, Cell, Device, Exclusion, Measure, Model, Suite, Workload
 
 __all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
@@ -91,10 +91,9 @@ def _together(said: Declared, content: Mapping[str, Any], stem: str, blamed: set
     if len(said.exclude) > MAX_EXCLUSIONS:
         yield "exclude", f"{len(said.exclude):,} exclusions; at most {MAX_EXCLUSIONS} can be meant"
         return
-    excluding = list(_exclusions(said, content, blamed))
-    yield from excluding
+    yield from _exclusions(said, content)
     if all(said.values.get(name) for name in IN_EVERY_ID):
-        yield from _multiplied(said, blamed | ({"exclude"} if excluding else set()))
+        yield from _multiplied(said, blamed)
 
 
 def _keys(content: Mapping[str, Any], table: str) -> dict[str, Any]:
@@ -109,8 +108,11 @@ def _twice(said: Declared) -> Faults:
             yield f"sweep.{name}", f"{shown(value)} stands twice"
 
 
-def _exclusions(said: Declared, content: Mapping[str, Any], blamed: set[str]) -> Faults:
-    """Exclusions that give no reason, name no field, or name what is not declared."""
+def _exclusions(said: Declared, content: Mapping[str, Any]) -> Faults:
+    """Exclusions that give no reason, name no field, or name a field that is not declared.
+
+    A value that no cell has is no fault: a suite may say why a model stays out while it is not in the sweep.
+    """
     raw = content.get("exclude")
     if not isinstance(raw, list) or len(raw) != len(said.exclude):
         return
@@ -121,20 +123,9 @@ def _exclusions(said: Declared, content: Mapping[str, Any], blamed: set[str]) ->
             yield path, "gives no reason; say why these cells are left out"
         if not each.keys() - {"reason"}:
             yield path, "names no field, so it would leave out every cell; name at least one"
-        for name, value in _where(where):
+        for name, _ in _where(where):
             if name not in known:
                 yield f"{path}.{name}", "is neither swept nor fixed, so it tells no cells apart"
-            elif name not in blamed and not any(_may_match(name, value, other) for other in said.values[name]):
-                values = first_of([shown(_scalar(other)) for other in said.values[name][: SHOWN_CHOICES + 1]])
-                yield f"{path}.{name}", f"{shown(value)} matches nothing; declared: {values}"
-
-
-def _may_match(name: str, excluded: Any, declared_value: Any) -> bool:
-    """Equal; or backends of which one names no device, so that they may turn out to be equal on some machine."""
-    if name != "backend":
-        return bool(excluded == _scalar(declared_value))
-    (one, _, here), (other, _, there) = excluded.partition("@"), declared_value.partition("@")
-    return one == other and (here == there or not here or not there)
 
 
 def _namesakes(said: Declared) -> Faults:
@@ -160,19 +151,9 @@ def _multiplied(said: Declared, blamed: set[str]) -> Faults:
     suite = _suite("draft", said)
     cells = cells_of(suite, _any_device)
     kept = [cell for cell in cells if exclusion_of(suite, cell) is None]
-    if not blamed:
-        yield from _vain(suite, cells)
     if "method" not in blamed:
         yield from _idle(said, cells)
     yield from _beyond_models(said, kept)
-
-
-def _vain(suite: Suite, cells: tuple[Cell, ...]) -> Faults:
-    """Exclusions whose values are all declared, and yet no cell has them at once: no full fine-tune has a rank."""
-    for index, exclusion in enumerate(suite.exclude):
-        where = tuple(entry for entry in exclusion.where if entry[0] != "backend")
-        if not any(matches(where, cell) for cell in cells):
-            yield f"exclude[{index}]", "matches nothing: no cell has all these values at once"
 
 
 def _any_device(_: BackendName) -> Device:

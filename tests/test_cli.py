@@ -62,7 +62,7 @@ def test_a_plan_for_a_machine_of_the_catalogue(tmp_path: Path) -> None:
     for cell in document["cells"]:
         actions[cell["backend"], cell["device"]].add(cell["action"])
     assert actions["hf", "cuda"] == {"run", "skip"}
-    assert len(document["cells"]) == 36
+    assert len(document["cells"]) == 54
 
 
 def test_a_failed_cell_exits_3(write_suite: Callable[..., Path], tmp_path: Path) -> None:

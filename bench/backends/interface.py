@@ -92,6 +92,7 @@ class Backend(Protocol):
         """
 
 
+# Suites may name `unsloth` already: its cells are holes until its row stands here.
 BACKENDS: Mapping[BackendName, str] = {
     "hf": "bench.backends.hf:HuggingFace",
     "mlx": "bench.backends.mlx:Mlx",
