@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_models
 from numpy.typing import NDArray
 
 from bench.backends import hf_build, hf_train, mlx_build, mlx_train
@@ -39,22 +40,7 @@ CHANGE_TOLERANCE = 0.02
 """Of |left - right| / |left|, weight by weight, so cosines are over 0.9998. Measured: 2e-5 as a rule, 4e-3 at worst, where
 rounding decides which way Adam takes a gradient near zero; every mutant is 0.67 off or more somewhere."""
 
-CONFIG = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 192,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "rms_norm_eps": 1e-5,
-    "vocab_size": 512,
-    "rope_theta": 5e5,
-    "max_position_embeddings": 2048,
-    "initializer_range": 0.1,
-}
-FAMILIES = {
-    "llama": {"model_type": "llama", "head_dim": 16, "tie_word_embeddings": False, **CONFIG},
-    "qwen3": {"model_type": "qwen3", "head_dim": 32, "tie_word_embeddings": True, **CONFIG},
-}
+FAMILIES = {name: {**config, "initializer_range": 0.1} for name, config in tiny_models.FAMILIES.items()}
 
 
 @dataclass

@@ -11,6 +11,7 @@ from dataclasses import replace as with_fields
 from typing import Any
 
 import pytest
+from tiny_models import FAMILIES, LLAMA, QWEN3
 
 from bench.backends import mlx as door
 from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend
@@ -19,21 +20,6 @@ from bench.record import OUTCOMES, Loaded
 from bench.spec import Cell, Device, Implementation, Model, count_parameters, model_from_config, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # g++ compiles for half a minute when cold
-
-TINY = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 192,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "rms_norm_eps": 1e-5,
-    "vocab_size": 512,
-    "rope_theta": 5e5,
-    "max_position_embeddings": 2048,
-}
-LLAMA = {"model_type": "llama", "tie_word_embeddings": False, "head_dim": 16, **TINY}
-QWEN3 = {"model_type": "qwen3", "tie_word_embeddings": True, "head_dim": 32, **TINY}
-FAMILIES = {"llama": LLAMA, "qwen3": QWEN3}
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tiny_models import LLAMA, QWEN3
 
 from bench.backends import mlx_build
 from bench.backends.interface import UnsupportedError
@@ -14,20 +15,6 @@ from bench.backends.mlx_build import GROUP_SIZE, adapters, attach_adapters, buil
 from bench.spec import Cell, Model, Workload, canonical_json, count_parameters, model_from_config, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"
-
-TINY = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 192,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "rms_norm_eps": 1e-5,
-    "vocab_size": 512,
-    "rope_theta": 5e5,
-    "max_position_embeddings": 2048,
-}
-LLAMA = {"model_type": "llama", "tie_word_embeddings": False, "head_dim": 16, **TINY}
-QWEN3 = {"model_type": "qwen3", "tie_word_embeddings": True, "head_dim": 32, **TINY}
 
 
 class Silence:

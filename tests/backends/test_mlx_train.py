@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_models import LLAMA
 
 from bench.backends import mlx_train
 from bench.backends.interface import SeenStep
@@ -20,21 +21,6 @@ from bench.record import Loaded
 from bench.spec import Cell, Implementation, model_from_config, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"
-
-CONFIG = {
-    "model_type": "llama",
-    "tie_word_embeddings": False,
-    "head_dim": 16,
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 192,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "rms_norm_eps": 1e-5,
-    "vocab_size": 512,
-    "rope_theta": 5e5,
-    "max_position_embeddings": 2048,
-}
 
 
 @dataclass
@@ -56,7 +42,7 @@ class Recorder:
 
 def cell_of(how: Implementation | None = None, layers: int = 2, **declared: Any) -> Cell:
     shape = {"method": "lora", "batch_size": 2, "sequence_length": 10, "rank": 4, "weights_dtype": "float32"}
-    work = workload(model=model_from_config("tiny", {**CONFIG, "num_hidden_layers": layers}), **{**shape, **declared})
+    work = workload(model=model_from_config("tiny", {**LLAMA, "num_hidden_layers": layers}), **{**shape, **declared})
     return Cell(work, "mlx", "cpu", how or Implementation())
 
 
