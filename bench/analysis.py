@@ -1,79 +1,66 @@
 """Runs to summaries: means, intervals and ratios.
 
 In: the table `runs` as a DataFrame (columns as in the design's "Storage"; maps may be dictionaries or lists of pairs). Out:
-DataFrames. Nothing is read or written here, and no run is dropped in silence: flagged runs (throttled, disturbed) are
-counted and left out of means and ratios; runs that did not end `ok` are counted by outcome; of a run that is stored more
-than once one row counts, and `copies` names the others.
+DataFrames. Nothing is read or written here, and no run is dropped in silence: flagged runs are counted, and left out of the
+means and ratios that their flags spoil (`bench.trust.flags`), of no others; runs that did not end `ok` are counted by outcome;
+of a run that is stored more than once one row counts, and `copies` names the others.
 
-Rates, times and bytes spread by factors rather than by amounts, so intervals are t-intervals of log values: across runs
-(fresh processes), never across the steps of one run (`bench.intervals`).
+Rates, times and bytes spread by factors rather than by amounts, so intervals are those of logs: across runs (fresh processes),
+never across the steps of one run (`bench.intervals`). A run whose rate stands apart from its repeats' is marked and kept.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.fairness import PARTY, Side, refusal
-from bench.intervals import geometric_mean, ratio_interval, t_quantile
+from bench.intervals import geometric_mean, interval, ratio_interval
+from bench.metrics import CLEAN, METRICS
 from bench.record import OUTCOMES
 from bench.spec import WORKLOAD_FIELDS
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A column of `runs` that can be summarised: how it is called, in which unit, and which direction is the better one."""
-
-    label: str
-    unit: str
-    higher_is_better: bool
-
-
-METRICS: Mapping[str, Metric] = {
-    "tokens_per_s": Metric("training rate, all tokens", "tokens/s", True),
-    "loss_tokens_per_s": Metric("training rate, loss tokens", "tokens/s", True),
-    "prefill_tokens_per_s": Metric("prefill rate", "tokens/s", True),
-    "step_s_median": Metric("median step", "s", False),
-    "load_s": Metric("time to build the model", "s", False),
-    "first_step_s": Metric("first step", "s", False),
-    "framework_peak_bytes": Metric("peak by the framework's counter", "bytes", False),
-    "reserved_peak_bytes": Metric("peak reserved by the framework", "bytes", False),
-    "cache_peak_bytes": Metric("peak of the framework's cache", "bytes", False),
-    "device_peak_bytes": Metric("peak on the device by its driver", "bytes", False),
-    "host_peak_bytes": Metric("peak resident memory of the process", "bytes", False),
-    "j_per_token": Metric("energy per token", "J", False),
-}
+from bench.trust.flags import spoils
+from bench.trust.outliers import outlying
 
 GROUP = (*PARTY, "cell", "workload_digest")
 """Who computes what: the runs of one group repeat one another."""
-_AGREED = {
+ENOUGH_TO_STAND_APART = 5
+"""Of fewer repeats the median says too little for one of them to be called an outlier."""
+_DISTINCT = {
     "tokens_digest": "tokens_digests",
     "trainable_parameters": "trainable_parameters",
     "environment_digest": "environments",
     "step_count": "step_counts",
+    "warmup_steps": "warmups",
+    "power_scope": "power_scopes",
+    "device_peak_scope": "device_peak_scopes",
 }
-"""What repeated runs should agree on, and the column of the summaries that holds the distinct values of the clean ones."""
-_TEXTS = ("run_id", *GROUP, "cell_key", "machine_id", "model", "method", "outcome", "tokens_digest", "environment_digest")
+"""Columns of which a summary keeps every distinct value, and what it calls them; the first four should be one value each."""
+_TEXTS = (
+    *("run_id", *GROUP, "cell_key", "machine_id", "model", "method", "outcome", "tokens_digest", "environment_digest"),
+    *("power_scope", "device_peak_scope", "warmup_rule"),
+)
 _NUMBERS = (
-    *("parameters", "trainable_parameters", "capacity_bytes", "memory_bytes", "warmup_steps", "steps"),
-    *("loss_first", "loss_last", *METRICS),
+    *("parameters", "trainable_parameters", "capacity_bytes", "memory_bytes", "warmup_steps", "steps", "outlier_steps"),
+    *("loss_first", "loss_last", "swap_growth_bytes", "others_cpu_share", "peak_power_w", "idle_power_w", "energy_j"),
+    *("energy_counter_j", "energy_integral_j", "energy_window_s", "wall_power_w", "wall_energy_j", *METRICS),
 )
 
 
 def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs in a fixed order (machine, time, id), every column used here present, maps as text and flags as tuples.
 
-    Adds `work` (the cell's id without backend and device), `clean` (ended ok, unflagged) and `step_count` (steps of warm-up and
-    measured ones, "3 + 10"; "" where they were not recorded). Each run id counts once: see `copies`. Two machines of one name
-    get the start of their `machine_id` behind it. A run that ended before its model stood has recorded no implementation;
-    where its cell is known with exactly one, it counts as that one. Numbers that are not finite, and times outside the years 1
-    to 9999, are taken as not measured. Preparing prepared runs changes nothing.
+    Adds `work` (the cell's id without backend and device), `clean`, `clean_memory` and `clean_energy` (ended ok, and no flag
+    spoils its times, its memory, its energy), `step_count` (the measured steps; NaN where warm-up was not recorded) and
+    `stands_apart` (a clean rate that is an outlier among its repeats'). Each run id counts once: see `copies`. Two machines of
+    one name get the start of their `machine_id` behind it. A run that ended before its model stood has recorded no
+    implementation; where its cell is known with exactly one, it counts as that one. Numbers that are not finite, and times
+    outside the years 1 to 9999, are taken as not measured. Preparing prepared runs changes nothing.
     """
     frame = _typed(runs)
     frame = frame[~_is_copy(frame)].copy()
@@ -81,12 +68,11 @@ def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     frame["implementation"] = _known_implementations(frame)
     where = "/" + frame["backend"] + "@" + frame["device"]
     frame["work"] = [cell.replace(part, "", 1) for cell, part in zip(frame["cell"], where, strict=True)]
-    frame["clean"] = (frame["outcome"] == "ok") & ~frame["flags"].map(bool).astype(bool)
-    measured = frame["steps"] - frame["warmup_steps"]
-    frame["step_count"] = [
-        "" if math.isnan(rest) else f"{warmup:.0f} + {rest:.0f}"
-        for warmup, rest in zip(frame["warmup_steps"], measured, strict=True)
-    ]
+    for kind, column in CLEAN.items():
+        unspoilt = pd.Series([not spoils(flags, kind) for flags in frame["flags"]], frame.index, dtype=bool)
+        frame[column] = (frame["outcome"] == "ok") & unspoilt
+    frame["step_count"] = frame["steps"] - frame["warmup_steps"]
+    frame["stands_apart"] = _stands_apart(frame)
     return _in_order(frame)
 
 
@@ -136,47 +122,68 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per group of runs that repeat one another (`GROUP`), in the order of `GROUP`.
 
     Columns beside `GROUP`: `work`, `model`, `method`, `parameters`, `capacity_bytes`, `memory_bytes`; `n_runs`,
-    `n_<outcome>` for every outcome, `n_flagged` (ok but flagged), `n_clean`; `run_ids`, and of the clean runs
-    `tokens_digests`, `trainable_parameters`, `environments` and `step_counts`, each a sorted tuple of distinct values; per
-    metric its value over clean runs (the geometric mean, as in `compare`; of bytes the median, since peaks hardly spread), and
-    `<metric>_low`, `<metric>_high`: the 95% t-interval of the geometric mean (NaN with fewer than two runs, or a value that is
-    not above zero).
+    `n_<outcome>` for every outcome, `n_flagged` (ok with any flag), `n_clean`, `n_clean_memory`, `n_clean_energy` (ok runs whose
+    times, memory, energy no flag spoils). As sorted tuples: `run_ids`, `outlier_runs` (ids of clean runs whose rate stands
+    apart), `flags` (of the ok runs), and of the runs that are clean in any respect the distinct `tokens_digests`,
+    `trainable_parameters`, `environments`, `step_counts`, `warmups` (lengths), `power_scopes` and `device_peak_scopes`. Per
+    metric its value over the runs that are clean for its kind (the geometric mean, as in `compare`; of bytes the median, since
+    peaks hardly spread; NaN where they differ in scope), and `<metric>_low`, `<metric>_high`: the 95% interval of the geometric
+    mean (NaN with fewer than two runs, or a value that is not above zero).
     """
     frame = prepare(runs)
-    groups, clean = frame.groupby(list(GROUP)), frame[frame["clean"]]
+    summaries = _counted(frame)
+    return summaries.join(_values(frame, summaries.index)).reset_index()
+
+
+def _counted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The summaries of prepared runs, all but the metrics; the index is `GROUP`."""
+    groups, ok = frame.groupby(list(GROUP)), frame["outcome"] == "ok"
+    counted = {f"n_{outcome}": frame["outcome"] == outcome for outcome in OUTCOMES}
+    counted |= {f"n_{column}": frame[column] for column in CLEAN.values()}
+    counted["n_flagged"] = ok & frame["flags"].map(bool).astype(bool)
+    keys = [frame[name] for name in GROUP]
     columns = {
         **{name: groups[name].first() for name in ("work", "model", "method")},
         **{name: groups[name].max() for name in ("parameters", "capacity_bytes", "memory_bytes")},
         "n_runs": groups.size(),
-        **{f"n_{outcome}": (frame["outcome"] == outcome).groupby([frame[name] for name in GROUP]).sum() for outcome in OUTCOMES},
-        "n_clean": groups["clean"].sum(),
+        **{name: these.groupby(keys).sum() for name, these in counted.items()},
         "run_ids": groups["run_id"].agg(_distinct),
+        "outlier_runs": frame["run_id"].where(frame["stands_apart"], "").groupby(keys).agg(_distinct),
+        "flags": frame["flags"].where(ok, "").groupby(keys).agg(_all_of),
     }
     summaries = pd.DataFrame(columns)
-    summaries["n_flagged"] = summaries["n_ok"] - summaries["n_clean"]
-    agreed = clean.groupby(list(GROUP))[list(_AGREED)].agg(_distinct)
-    for column, name in _AGREED.items():
-        found = agreed[column].reindex(summaries.index)
-        summaries[name] = [value if isinstance(value, tuple) else () for value in found]
-    return summaries.join(_values(clean)).reset_index()
+    return summaries.join(_distinct_values(frame[frame[list(CLEAN.values())].any(axis=1)], summaries.index))
 
 
-def _values(clean: pd.DataFrame) -> pd.DataFrame:
-    """Per group and metric: geometric mean, of bytes the median, and the t-interval of the geometric mean."""
-    names, keys = list(METRICS), list(GROUP)
-    logs = clean[names].where(clean[names] > 0).apply(np.log).groupby([clean[key] for key in keys])
-    numbers = clean.groupby(keys)[names]
-    n = numbers.count()
-    usable = (n >= 2) & (logs.count() == n)
-    margin = n.map(t_quantile) * logs.std() / n.pow(0.5)
-    low, high = ((logs.mean() + sign * margin).where(usable).apply(np.exp) for sign in (-1, 1))
-    ordered = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
-    spread = {name: "median" if METRICS[name].unit == "bytes" else geometric_mean for name in names}
-    return numbers.agg(spread).join(low.add_suffix("_low")).join(high.add_suffix("_high"))[ordered]
+def _values(frame: pd.DataFrame, index: pd.Index[Any]) -> pd.DataFrame:
+    """Per group and metric, over the runs that are clean for it: geometric mean, of bytes the median, and the interval."""
+    number = frame.groupby(list(GROUP)).ngroup()
+    columns = {}
+    for name, metric in METRICS.items():
+        clean = frame[frame[metric.clean] & frame[name].notna()]
+        if metric.scope:
+            clean = clean[clean[metric.scope].groupby(number).transform("nunique") == 1]
+        groups = clean[name].groupby(number)
+        columns[name] = groups.median() if metric.unit == "bytes" else groups.agg(geometric_mean)
+        bounds = {group: interval(values.tolist()) for group, values in groups}
+        columns[f"{name}_low"] = pd.Series({group: low for group, (_, low, _) in bounds.items()}, dtype=float)
+        columns[f"{name}_high"] = pd.Series({group: high for group, (_, _, high) in bounds.items()}, dtype=float)
+    return pd.DataFrame(columns, index=range(len(index))).set_axis(index)
 
 
-def _distinct(values: pd.Series[Any]) -> tuple[Any, ...]:
+def _distinct_values(runs: pd.DataFrame, index: pd.Index[Any]) -> pd.DataFrame:
+    """Per group of `index` the distinct values of the given runs, as sorted tuples."""
+    found = runs.groupby(list(GROUP))[list(_DISTINCT)].agg(_distinct).reindex(index)
+    columns = {name: [each if isinstance(each, tuple) else () for each in found[column]] for column, name in _DISTINCT.items()}
+    return pd.DataFrame(columns, index=index)
+
+
+def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(sorted({value for value in values if value != "" and not pd.isna(value)}))
+
+
+def _all_of(lists: pd.Series[Any]) -> tuple[Any, ...]:
+    return _distinct(chain(*lists))
 
 
 def describe_steps(steps: pd.DataFrame) -> pd.DataFrame:
@@ -235,24 +242,27 @@ def _couples(sides: Sequence[Side], key: Callable[[Side], str]) -> Iterator[tupl
 
 def _sides(frame: pd.DataFrame, metric: str) -> list[Side]:
     """The summaries of prepared runs as sides of comparisons, with the clean values and the last run's declared workload."""
-    keys = list(GROUP)
-    values = frame[frame["clean"]].dropna(subset=[metric]).groupby(keys)[metric].agg(tuple)
+    keys, scope = list(GROUP), METRICS[metric].scope
+    clean = frame[frame[METRICS[metric].clean] & frame[metric].notna()]
+    values = clean.groupby(keys)[metric].agg(tuple)
     fields = [name for name in WORKLOAD_FIELDS if name != "model" and name in frame.columns]
     declared = frame.drop_duplicates(keys, keep="last").set_index(keys)[fields].astype(object)
     declared = declared.where(declared.notna(), None)
+    summaries = _counted(frame)
+    agreed = _distinct_values(clean, summaries.index)
     sides = []
-    for row in summarise(frame).to_dict("records"):
-        key = tuple(row[name] for name in GROUP)
+    for key, row, same in zip(summaries.index, summaries.to_dict("records"), agreed.to_dict("records"), strict=True):
         sides.append(
             Side(
-                key={name: row[name] for name in (*GROUP, "work", "method")},
+                key={**dict(zip(GROUP, key, strict=True)), "work": row["work"], "method": row["method"]},
                 parameters=row["parameters"],
                 declared=dict(declared.loc[key]),
                 values=values.get(key, ()),
                 outcomes=count_in_words({outcome: row[f"n_{outcome}"] for outcome in OUTCOMES}, row["n_flagged"]),
-                tokens_digests=row["tokens_digests"],
-                trainable_parameters=row["trainable_parameters"],
-                step_counts=row["step_counts"],
+                tokens_digests=same["tokens_digests"],
+                trainable_parameters=same["trainable_parameters"],
+                step_counts=same["step_counts"],
+                scopes=same[_DISTINCT[scope]] if scope else None,
             )
         )
     return sides
@@ -262,6 +272,16 @@ def count_in_words(counts: Mapping[str, int], flagged: int = 0) -> str:
     """Outcomes counted, in the order of `OUTCOMES`: "2 ok (1 flagged), 1 oom_device"."""
     notes = {"ok": f" ({flagged} flagged)" if flagged else ""}
     return ", ".join(f"{counts[each]} {each}{notes.get(each, '')}" for each in OUTCOMES if counts.get(each))
+
+
+def _stands_apart(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Whether a clean run's rate is an outlier among those of its repeats; fewer than `ENOUGH_TO_STAND_APART` say nothing."""
+    rates = frame.loc[frame["clean"] & (frame["tokens_per_s"] > 0), "tokens_per_s"]
+    apart: set[Any] = set()
+    for _, repeats in rates.groupby([frame[name] for name in GROUP]):
+        if len(repeats) >= ENOUGH_TO_STAND_APART:
+            apart.update(repeats.index[outlying(repeats.tolist())])
+    return pd.Series(frame.index.isin(apart), frame.index)
 
 
 def _machine_names(frame: pd.DataFrame) -> pd.Series[str]:

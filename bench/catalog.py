@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
-from annotated_types import Ge, MinLen
+from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -44,6 +44,10 @@ class MachineProfile:
     """A kind of machine. Where `gpu` is given, `memory_bytes` is the board's, else the main memory beside `chip`.
 
     `capacity_bytes` is what one process can have of it for training; `source` says where both figures come from.
+
+    `board_power_w` is what the GPU's board is made to take, in watts, or, where `chip` is given, the most that the whole computer
+    takes at the plug. `peak_flops_per_s` is the rate of dense 16-bit matrix products with 32-bit sums at the rated clock, the
+    highest among the variants that this profile covers. Each is None, or has its source beside it.
     """
 
     name: str
@@ -53,6 +57,10 @@ class MachineProfile:
     memory_bytes: int
     capacity_bytes: int
     source: str
+    board_power_w: float | None = None
+    board_power_source: str | None = None
+    peak_flops_per_s: float | None = None
+    peak_flops_source: str | None = None
 
 
 class _Strict(BaseModel):
@@ -76,6 +84,10 @@ class _MachineRow(_Strict):
     memory_bytes: Annotated[int, Ge(1)]
     capacity_bytes: Annotated[int, Ge(1)]
     source: Name
+    board_power_w: Annotated[float, Gt(0), Le(1e5)] | None = None
+    board_power_source: Name | None = None
+    peak_flops_per_s: Annotated[float, Ge(1e9), Le(1e18)] | None = None
+    peak_flops_source: Name | None = None
 
 
 class _Models(_Strict):
@@ -108,6 +120,7 @@ def machine_profiles(folder: Path = CATALOG) -> tuple[MachineProfile, ...]:
     path = folder / "machines.toml"
     rows = _read(path, _Machines).machine
     _refuse_twice(path, "machine", [row.name for row in rows])
+    _refuse_without_source(path, rows)
     return tuple(MachineProfile(**row.model_dump()) for row in rows)
 
 
@@ -163,6 +176,18 @@ def _refuse_twice(path: Path, table: str, names: list[str]) -> None:
     problems += [Problem(str(path), table, f"{shown(name)}: use letters, digits, '.', '_' and '-' only") for name in unfit]
     if problems:
         raise BadFile(problems)
+
+
+def _refuse_without_source(path: Path, rows: list[_MachineRow]) -> None:
+    """A figure that runs are judged by can be looked up."""
+    missing = [
+        Problem(str(path), f"{row.name}.{source}", "missing; say where the figure comes from")
+        for row in rows
+        for figure, source in (("board_power_w", "board_power_source"), ("peak_flops_per_s", "peak_flops_source"))
+        if getattr(row, figure) is not None and getattr(row, source) is None
+    ]
+    if missing:
+        raise BadFile(missing)
 
 
 def _refuse_wrong_counts(path: Path, rows: list[_ModelRow], models: Mapping[str, Model]) -> None:

@@ -3,9 +3,9 @@
     doctor   what works here          plan     what a suite would measure
     run      measure it               report   write it down
 
-In: arguments. Out: an exit code (0 done, 2 usage or bad input, 3 a cell failed, 4 results partly unreadable, 75 another sweep
-holds the machine, 130 interrupted); with `--json` one JSON document on standard output and nothing else. Messages and progress
-go to standard error. Everything heavy is imported inside the command that needs it.
+In: arguments. Out: an exit code (0 done, 2 usage or bad input, 3 a cell failed, 4 results tainted or partly unreadable, 75
+another sweep holds the machine, 130 interrupted); with `--json` one JSON document on standard output and nothing else. Messages
+and progress go to standard error. Everything heavy is imported inside the command that needs it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,19 @@ class Duration(click.ParamType[float]):
         if found is None:
             self.fail(f"{value!r} is no time span: give a number with a unit, such as 90s, 45m or 2h", param, ctx)
         return float(found.group(1)) * UNITS_S[found.group(2)]
+
+
+class Share(click.ParamType[float]):
+    """A share such as `2%` or `0.02`, above zero and at most a half."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", str(value))
+        share = float(found.group(1)) / (100 if found.group(2) else 1) if found else 0.0
+        if not 0 < share <= 0.5:
+            self.fail(f"{value!r} is no precision: give a percentage such as 2%, above 0% and at most 50%", param, ctx)
+        return share
 
 
 class SuiteName(click.ParamType[str]):
@@ -100,7 +113,7 @@ machine_option = click.option("--machine-name", metavar="NAME", help="Call this 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="wingspan")
 def cli() -> None:
-    """Put machines on trial: which language models can each fine-tune, how fast, in how much memory?"""
+    """Put machines on trial: which language models can each fine-tune, how fast, in how much memory, at how many watts?"""
 
 
 @cli.command()
@@ -143,7 +156,17 @@ def plan(suite: str, results: Path, only: str | None, repeats: int | None, profi
 @only_option
 @repeats_option
 @click.option("--budget", "budget_s", type=Duration(), metavar="TIME", help="Start no run after this long, e.g. 2h.")
+@click.option(
+    "--precision", type=Share(), metavar="P", help="Add runs until each cell's 95% interval is within ±P of its rate, e.g. 2%."
+)
 @click.option("--no-resume", is_flag=True, help="Measure every cell anew, whatever is stored already.")
+@click.option("--strict", is_flag=True, help="Exit with 4 where a run is flagged as doubtful.")
+@click.option(
+    "--wall-meter",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="CSV",
+    help="What a wall meter's logger writes: time and power_w, energy_j, energy_wh or energy_kwh.",
+)
 @machine_option
 @json_option
 def run(
@@ -152,11 +175,15 @@ def run(
     only: str | None,
     repeats: int | None,
     budget_s: float | None,
+    precision: float | None,
     no_resume: bool,
+    strict: bool,
+    wall_meter: Path | None,
     machine_name: str | None,
     as_json: bool,
 ) -> None:
     """Measure SUITE here; the same command again goes on where it stopped."""
+    from bench.meters.wall import check_wall_meter
     from bench.progress import observer
     from bench.run import Options, sweep
     from bench.suite import read_suite
@@ -165,7 +192,18 @@ def run(
         declared, machine = read_suite(suite), _machine(machine_name)
         if budget_s is None and declared.budget_minutes is not None:
             budget_s = declared.budget_minutes * 60
-        options = Options(results=results, only=only, repeats=repeats, budget_s=budget_s, resume=not no_resume)
+        if wall_meter is not None:
+            check_wall_meter(wall_meter)
+        options = Options(
+            results=results,
+            only=only,
+            repeats=repeats,
+            precision=precision,
+            budget_s=budget_s,
+            resume=not no_resume,
+            strict=strict,
+            wall_meter=wall_meter,
+        )
         with observer() as watching:
             summary = sweep(declared, machine, options, watching)
     if as_json:

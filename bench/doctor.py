@@ -1,15 +1,18 @@
 """What works on this machine, found by trying.
 
 In: this machine and this environment. Out: the machine, and for every backend and meter whether it works here, why not, and
-the remedy. A backend whose packages and device are there proves itself: a child process trains one step of a tiny 4-bit model
-with it, through the very code that measures.
+the remedy; and the flags that a run would earn now. A backend whose packages and device are there proves itself: a child process
+trains one step of a tiny 4-bit model with it, through the very code that measures. Before that the machine is watched at rest
+for two seconds a device, and judged as a run is.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +20,7 @@ from typing import Any
 
 from bench.backends.interface import BACKENDS, Backend, load_backend
 from bench.catalog import catalogue
-from bench.meters.interface import METERS, load_meter
+from bench.meters.interface import METERS, Watched, load_meter
 from bench.plan import hole
 from bench.record import Event, Machine
 from bench.spec import Cell, Device, Measure, workload
@@ -25,7 +28,12 @@ from bench.sweep.child import Job, watch
 from bench.sweep.evidence import judge
 from bench.sweep.interrupt import Interrupt, catch_interrupts
 from bench.sweep.lock import hold_machine, lock_path
+from bench.sweep.sampling import Recording, Sampler, sampling
+from bench.trust.assessed import Assessed
+from bench.trust.disturbance import disturbance
+from bench.trust.flags import FLAGS
 
+REST_S = 2.0
 PROBE_MODEL = "tiny-llama-xs"
 PROBE_TIMEOUT_S = 180.0
 
@@ -53,6 +61,16 @@ class MeterCheck:
     remedy: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """A flag that a run on these devices would earn now."""
+
+    flag: str
+    reason: str
+    remedy: str
+    devices: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything `doctor` says."""
@@ -60,6 +78,7 @@ class Diagnosis:
     machine: Machine
     backends: tuple[BackendCheck, ...]
     meters: tuple[MeterCheck, ...]
+    warnings: tuple[Warned, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -72,8 +91,70 @@ def diagnose(machine: Machine) -> Diagnosis:
     """
     holder = {"pid": os.getpid(), "suite": "(doctor)", "since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"}
     with hold_machine(lock_path(), holder), catch_interrupts() as interrupt:
+        warnings = warned({device: at_rest(device, interrupt) for device in _apart(machine.devices)})
         backends = tuple(_check(load_backend(name), device, machine, interrupt) for name, device in _pairs(machine))
-    return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS))
+    return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS), warnings)
+
+
+def _apart(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """The devices without `mps` beside `metal`, which is the same GPU by another name."""
+    return tuple(device for device in devices if device != "mps" or "metal" not in devices)
+
+
+def at_rest(device: Device, interrupt: Interrupt) -> Assessed:
+    """What disturbs the device while nothing is measured on it. Raises KeyboardInterrupt where the user stops it."""
+    with sampling(Watched(device=device)) as sampler:
+        _wait(sampler, interrupt)
+        sampler.finish()
+    return _judged(sampler.recording, device)
+
+
+def _wait(sampler: Sampler, interrupt: Interrupt) -> None:
+    end_s = time.monotonic() + REST_S
+    while (left_s := end_s - time.monotonic()) > 0:
+        select.select([interrupt.descriptor], [], [], min(left_s, sampler.due_in_s()))
+        sampler.sample()
+        if interrupt.requested:
+            raise KeyboardInterrupt
+
+
+def _judged(recording: Recording, device: Device) -> Assessed:
+    """The rest as if it were the measured steps of a run."""
+    times_s = [reading.t_s for reading in recording.readings]
+    return disturbance(
+        recording.readings,
+        (min(times_s), max(times_s)) if times_s else None,
+        device,
+        recording.missing,
+        settings_before=recording.settings_before,
+        settings_after=recording.settings_after,
+        idle_settings={},
+    )
+
+
+def warned(found: Mapping[Device, Assessed]) -> tuple[Warned, ...]:
+    """The flags raised, each with the devices on which it was, and what was seen of it."""
+    devices: dict[tuple[str, str], list[str]] = {}
+    for device, assessed in found.items():
+        for flag in assessed.flags:
+            devices.setdefault((flag, FLAGS[flag].cause + _seen(flag, assessed)), []).append(device)
+    return tuple(
+        Warned(
+            flag=flag,
+            reason=f"a run on {' or '.join(where)} would be flagged now: {cause}",
+            remedy=FLAGS[flag].remedy,
+            devices=tuple(where),
+        )
+        for (flag, cause), where in devices.items()
+    )
+
+
+def _seen(flag: str, assessed: Assessed) -> str:
+    if flag == "cpu-contention":
+        return f" ({assessed.columns['others_cpu_share']:.2f} cores at rest)"
+    if flag == "foreign-unknown":
+        return f" ({assessed.not_measured['foreign-process']})"
+    return ""
 
 
 def _pairs(machine: Machine) -> Iterator[tuple[Any, Device]]:
@@ -106,9 +187,9 @@ def _probe_cell(backend: Backend, device: Device) -> Cell:
 def _try(cell: Cell, interrupt: Interrupt) -> BackendCheck:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        measure = asdict(Measure(warmup_steps=0, steps=1))
+        measure = asdict(Measure(warmup_steps=0, warmup_max_steps=0, steps=1))
         job = Job(cell=cell.to_json(), measure=measure, event_timeout_s=PROBE_TIMEOUT_S, log=log)
-        trace, ending = watch(job, interrupt, _ignore)
+        trace, ending, _ = watch(job, interrupt, _ignore)
     if interrupt.requested:
         raise KeyboardInterrupt
     outcome, reason = judge(trace, ending)
@@ -143,13 +224,19 @@ def describe(found: Diagnosis) -> str:
     ]
     lines += [_line(f"{each.name}@{each.device}", each) for each in found.backends]
     lines += [_line(f"{each.name} ({each.scope})", each) for each in found.meters]
+    lines += [f"WARNING   {each.flag}: {each.reason}; remedy: {each.remedy}" for each in found.warnings]
     return "\n".join(lines)
 
 
 def _line(title: str, check: BackendCheck | MeterCheck) -> str:
     if check.available:
-        return f"works     {title}"
+        return f"works     {title}{_versions(check)}"
     return f"MISSING   {title}: {check.reason}; remedy: {check.remedy}"
+
+
+def _versions(check: BackendCheck | MeterCheck) -> str:
+    versions = check.versions if isinstance(check, BackendCheck) else None
+    return f": {', '.join(f'{name} {version}' for name, version in versions.items())}" if versions else ""
 
 
 def _gb(value: int | None) -> str:

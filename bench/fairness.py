@@ -2,8 +2,8 @@
 
 In: two sides of a comparison, each the repeated runs of one cell on one machine. Out: None, or the reason in words why there
 is to be no ratio. The rules are those of design.md, "What makes a comparison fair": equal workload digests, equal tokens
-as the frameworks received them, trainable parameters that agree, as many steps of warm-up and of measuring, and evidence that
-was measured.
+as the frameworks received them, trainable parameters that agree, as many measured steps, one scope, and evidence that was
+measured. Warm-up ends by rule, after as many steps as each takes to settle, so its length is shown and not compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ PARTY = ("tier", "machine", "backend", "device", "implementation")
 """Who computes."""
 TRAINABLE_TOLERANCE = 0.001
 """Trainable parameters may differ by this share before a comparison is refused."""
+_NO_SCOPE = "what its figures cover was not recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Side:
 
     `key` holds `PARTY`, `cell`, `workload_digest`, `work` (the cell without backend and device) and `method`; `declared` the
     workload's fields; `values` the metric in each clean run; `outcomes` all runs counted, in words. `tokens_digests`,
-    `trainable_parameters` and `step_counts` ("3 + 10": warm-up and measured) are the distinct values of the clean runs.
+    `trainable_parameters`, `step_counts` (of measured steps) and `scopes` (what the figures cover; None for a metric that always
+    covers the same) are the distinct values of the clean runs.
     """
 
     key: Mapping[str, str]
@@ -34,7 +36,8 @@ class Side:
     outcomes: str
     tokens_digests: tuple[str, ...]
     trainable_parameters: tuple[float, ...]
-    step_counts: tuple[str, ...]
+    step_counts: tuple[float, ...]
+    scopes: tuple[str, ...] | None = None
 
     @property
     def work(self) -> str:
@@ -55,7 +58,7 @@ class Side:
 
 def refusal(above: Side, below: Side) -> str | None:
     """Why these two are not to be compared, by the first rule that is broken; None if they may be."""
-    checks = (_unequal_work, _no_speed, _no_runs, _unequal_tokens, _unequal_trainable, _unequal_steps)
+    checks = (_unequal_work, _no_speed, _no_runs, _unequal_tokens, _unequal_trainable, _unequal_steps, _unequal_scopes)
     return next((reason for check in checks if (reason := check(above, below))), None)
 
 
@@ -99,11 +102,30 @@ def _unequal_steps(above: Side, below: Side) -> str | None:
     """Early steps run at other clocks and other caches than late ones, so medians over other steps are no like for like."""
     for side in (above, below):
         if not side.step_counts:
-            return f"{side.who}: its steps of warm-up were not recorded"
+            return f"{side.who}: its measured steps were not recorded"
         if len(side.step_counts) > 1:
-            return f"{side.who}: its runs took different numbers of steps ({', '.join(side.step_counts)}, warm-up + measured)"
+            counts = ", ".join(f"{count:.0f}" for count in side.step_counts)
+            return f"{side.who}: its runs took different numbers of measured steps ({counts})"
     (first,), (second,) = above.step_counts, below.step_counts
-    return None if first == second else f"they took different numbers of steps ({first} against {second}, warm-up + measured)"
+    return None if first == second else f"they took different numbers of measured steps ({first:.0f} against {second:.0f})"
+
+
+def _unequal_scopes(above: Side, below: Side) -> str | None:
+    """Watts of a board and watts of a plug are no like for like."""
+    if above.scopes is None or below.scopes is None:
+        return None
+    for side in (above, below):
+        if len(side.scopes or ()) != 1:
+            return f"{side.who}: " + (f"its figures cover different things ({_listed(side)})" if side.scopes else _NO_SCOPE)
+    return (
+        None
+        if above.scopes == below.scopes
+        else f"the figures cover different things ({_listed(above)} against {_listed(below)})"
+    )
+
+
+def _listed(side: Side) -> str:
+    return ", ".join(side.scopes or ())
 
 
 def _text(value: Any) -> str:

@@ -160,6 +160,8 @@ def run_line(run: Run) -> str:
     if run.outcome != "ok":
         return f"{cell}: {run.outcome}: {printable(run.reason or '')}"
     rate = f"{run.tokens_per_s:,.0f} tokens/s" if run.tokens_per_s is not None else "no rate"
-    peaks = [("framework", run.framework_peak_bytes), ("host", run.host_peak_bytes)]
+    peaks = [("framework", run.framework_peak_bytes), ("device", run.device_peak_bytes), ("host", run.host_peak_bytes)]
     memory = ", ".join(f"{name} peak {bytes_text(value)}" for name, value in peaks if value is not None)
-    return f"{cell}: ok, {rate}, {memory or 'no peak'}"
+    power = f", {run.power_w:.0f} W ({run.power_scope})" if run.power_w is not None else ""
+    flags = f" · flagged: {', '.join(run.flags)}" if run.flags else ""
+    return f"{cell}: ok, {rate}, {memory or 'no peak'}{power}{flags}"

@@ -5,6 +5,8 @@ events. `None` always means "not measured"; zero is a measurement.
 
 Schema history (a column is added, never renamed or reused; older files stay readable):
   1  first schema
+  2  what makes a number believable: memory before building, power and energy by counter and by integral, device settings, the
+     rule by which warm-up ended, outlying steps, why a column is empty; per step the process's CPU time and resident peak
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from bench.spec import WORKLOAD_FIELDS, Device, Workload
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Outcome = Literal[
     "ok",
@@ -83,7 +85,9 @@ class Step:
 
     `step` counts from 1. `start_s` counts from the start of training. `tokens` are all positions that went forward,
     `loss_tokens` those that entered the loss; `loss` is their mean. `tokens_digest` is taken over the ids and the mask that
-    the framework was really given. `framework_peak_bytes` is the framework's own peak since training began.
+    the framework was really given. `framework_peak_bytes` is the framework's own peak since training began, `host_peak_bytes`
+    the process's peak resident memory since then; `cpu_s` the processor time that the process took in this step, over all its
+    threads. `outlier` marks a measured step whose duration stands apart from the others of its run (`bench.trust.outliers`).
     """
 
     step: int
@@ -95,11 +99,17 @@ class Step:
     loss: float | None
     framework_peak_bytes: int | None = None
     tokens_digest: str | None = None
+    host_peak_bytes: int | None = None
+    cpu_s: float | None = None
+    outlier: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One value of one meter, `t_s` seconds after the start of training. `scope` says what the meter covers."""
+    """One value of one meter, `t_s` seconds after the start of training (before it: negative). `scope` says what it covers.
+
+    `energy` counts up from an arbitrary start; quantities and units are those of `bench.meters.interface`.
+    """
 
     t_s: float
     meter: str
@@ -113,22 +123,40 @@ class Reading:
 class Loaded:
     """Event: the model stands in its final precision, with its adapters, ready to train.
 
-    `load_s` runs from the start of building to here, without imports. `implementation` is what the backend really used.
+    `load_s` runs from the start of building to here, without imports; `build_s` is its part in which the model's weights were
+    made or read. `implementation` is what the backend really used.
     """
 
     load_s: float
     parameters: int
     trainable_parameters: int
     implementation: Mapping[str, str]
+    build_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peaks:
-    """What the framework's own counters say of the training phase, in bytes; None where it has no such counter."""
+class Warm:
+    """Event: warm-up ended after step `warmup_steps`, seen from steps that came later; those are measured ones.
+
+    `troubles` is empty where the rule of `bench.trust.warmup` was met; else warm-up was cut short at its ceiling, and the flags
+    say what never settled.
+    """
+
+    warmup_steps: int
+    troubles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What the framework's own counters say of the training phase, in bytes; None where it has no such counter.
+
+    `compile_s` is the time that the framework's compiler took by its own account; zero where nothing was to be compiled.
+    """
 
     framework_peak_bytes: int | None = None
     reserved_peak_bytes: int | None = None
     cache_peak_bytes: int | None = None
+    compile_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +176,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """Event: the run is complete. `host_peak_bytes` is the process's peak resident memory in training (None: no counter)."""
+    """Event: the run is complete. None: the system has no such counter.
 
-    peaks: Peaks
+    `host_peak_bytes` is the process's peak memory in training as the system counts it, `host_base_bytes` its memory once the
+    framework was imported and before anything was built.
+    """
+
+    counters: Counters
     host_peak_bytes: int | None
+    host_base_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +195,7 @@ class Failed:
     reason: str
 
 
-Event = Started | Progress | Loaded | Step | Finished | Failed
+Event = Started | Progress | Loaded | Step | Warm | Finished | Failed
 _EVENTS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
@@ -205,7 +238,15 @@ class Run:
     """One process that ran one cell once: a row of `runs`. `workload` and `implementation` hold the columns of those names.
 
     `machine` names the partition. Rates count all token positions per median measured step. `*_peak_bytes` cover the
-    training phase. `warmup_steps` of all `steps` came before the measured ones. Fields that no meter filled are None.
+    training phase. `warmup_steps` of all `steps` came before the measured ones. Fields that no meter filled are None, and
+    `not_measured` says why, by column, or by flag where nothing could judge one.
+
+    Power and energy cover the window of the measured steps, `energy_window_s` long, in `power_scope`. `energy_j` is the counter's
+    where there is one, else the integral of power samples; both are kept. `*_above_idle*` has `idle_power_w` taken off. `wall_*`
+    are a wall meter's. `host_cpu_share` is processor seconds of the worker per second of measured steps, 1.0 being one core;
+    `others_cpu_share` that of everything but this run. `device_peak_scope` says whether `device_peak_bytes` is the driver's
+    figure for the process (`process`) or the whole device's use less its use before (`device-less-before`). `flags` are those of
+    `bench.trust.flags`.
     """
 
     run_id: str
@@ -262,3 +303,20 @@ class Run:
     accelerator: str | None = None
     memory_bytes: int | None = None
     os_version: str | None = None
+    host_base_bytes: int | None = None
+    device_peak_scope: str | None = None
+    build_s: float | None = None
+    compile_s: float | None = None
+    warmup_rule: str | None = None
+    outlier_steps: int | None = None
+    peak_power_w: float | None = None
+    energy_counter_j: float | None = None
+    energy_integral_j: float | None = None
+    energy_above_idle_j: float | None = None
+    j_per_token_above_idle: float | None = None
+    energy_window_s: float | None = None
+    wall_power_w: float | None = None
+    wall_energy_j: float | None = None
+    others_cpu_share: float | None = None
+    device_settings: Mapping[str, str] = field(default_factory=dict)
+    not_measured: Mapping[str, str] = field(default_factory=dict)

@@ -254,19 +254,28 @@ class Cell:
         )
 
 
+FEWEST_JUDGED_STEPS = 5
+"""Fewer steps than these cannot show whether they are steady, so they need a warm-up of fixed length."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """How a cell is measured: no part of the work, so no part of its digest.
 
-    The first `warmup_steps` optimizer steps are recorded and left out of the medians; `steps` follow. A worker that reports
-    nothing for `event_timeout_s` seconds, or for twenty median steps if that is longer, is taken for hung. `order_seed`
-    shuffles the cells.
+    Warm-up lasts `warmup_steps` optimizer steps at least and `warmup_max_steps` at most, and ends by the rule of
+    `bench.trust.warmup`, for which steps count as steady while they spread by no more than `steady_spread` (a share of their
+    median). Its steps are recorded and left out of the medians; `steps` follow. Where both bounds are equal, warm-up has that
+    fixed length and nothing is judged. A worker that reports nothing for `event_timeout_s` seconds, or for twenty median steps
+    if that is longer, is taken for hung. `order_seed` shuffles the cells.
 
     Nor is it part of a cell's key: to resume, a run counts as done however many steps it took. Each run records its own numbers
-    (`warmup_steps` and `steps` of `runs`), summaries show them, and runs that differ in them are never divided by one another.
+    (`warmup_steps` and `steps` of `runs`), summaries show them, and runs of different numbers of measured steps are never
+    divided by one another.
     """
 
-    warmup_steps: Annotated[int, Ge(0), Le(1000)] = 3
+    warmup_steps: Annotated[int, Ge(0), Le(1000)] = 2
+    warmup_max_steps: Annotated[int, Ge(0), Le(1000)] = 30
+    steady_spread: Annotated[float, Gt(0), Le(1)] = 0.05
     steps: Annotated[int, Ge(1), Le(100_000)] = 10
     event_timeout_s: Annotated[float, Ge(1), Le(86_400)] = 60.0
     order_seed: Annotated[int, Ge(0), Lt(2**32)] = 0

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from bench.files import atomic, layout, seal
 from bench.files.layout import TABLES, TableName
 from bench.record import WORKLOAD_COLUMNS, Outcome, Reading, Run, Step
+from bench.trust.flags import spoils
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _TIME, _LIST, _MAP = pa.timestamp("us", tz="UTC"), pa.list_(_TEXT), pa.map_(_TEXT, _TEXT)
@@ -78,6 +79,14 @@ SCHEMAS: Mapping[TableName, pa.Schema] = {
             *_columns(_TEXT, "environment_digest source_revision chip accelerator"),
             *_columns(_INT, "memory_bytes"),
             *_columns(_TEXT, "os_version"),
+            *_columns(_INT, "host_base_bytes"),
+            *_columns(_TEXT, "device_peak_scope"),
+            *_columns(_REAL, "build_s compile_s"),
+            *_columns(_TEXT, "warmup_rule"),
+            *_columns(_INT, "outlier_steps"),
+            *_columns(_REAL, "peak_power_w energy_counter_j energy_integral_j energy_above_idle_j j_per_token_above_idle"),
+            *_columns(_REAL, "energy_window_s wall_power_w wall_energy_j others_cpu_share"),
+            *_columns(_MAP, "device_settings not_measured"),
         ]
     ),
     "steps": pa.schema(
@@ -90,6 +99,9 @@ SCHEMAS: Mapping[TableName, pa.Schema] = {
             *_columns(_REAL, "loss"),
             *_columns(_INT, "framework_peak_bytes"),
             *_columns(_TEXT, "tokens_digest"),
+            *_columns(_INT, "host_peak_bytes"),
+            *_columns(_REAL, "cpu_s"),
+            *_columns(_BOOL, "outlier"),
         ]
     ),
     "readings": pa.schema(
@@ -126,10 +138,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """Per `cell_key`, how many runs had which outcome; and the files, of whatever cell, that could not be read."""
+    """Per `cell_key`, how many runs had which outcome, and in the order of time the rates (tokens per second) of those
+    whose time no flag spoils.
+
+    `damaged` are the files, of whatever cell, that could not be read.
+    """
 
     by_cell: dict[str, Counter[Outcome]]
     damaged: tuple[Damaged, ...]
+    rates: dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,17 +230,21 @@ def has_run(results: Path, run_id: str) -> bool:
 
 
 def tallies(results: Path, machine_id: str, suite: str) -> Tallies:
-    """The outcomes of the runs of this suite on this machine: what resuming needs.
+    """The outcomes and rates of the runs of this suite on this machine: what resuming and stopping need.
 
     Changes nothing in the folder: a damaged file counts for nothing, is named, and stays for the next `read` to set aside.
     Raises OSError naming a folder that cannot be listed.
     """
     found: dict[str, Counter[Outcome]] = {}
-    table = read(results, "runs", ["machine_id", "suite", "cell_key", "outcome"], quarantine=False)
-    for row in table.rows.to_pylist():
+    rates: dict[str, list[float]] = {}
+    columns = ["started_at", "machine_id", "suite", "cell_key", "outcome", "tokens_per_s", "flags"]
+    table = read(results, "runs", columns, quarantine=False)
+    for row in table.rows.sort_by("started_at").to_pylist():
         if row["machine_id"] == machine_id and row["suite"] == suite:
             found.setdefault(row["cell_key"], Counter())[row["outcome"]] += 1
-    return Tallies(found, table.damaged)
+            if row["outcome"] == "ok" and row["tokens_per_s"] and not spoils(row["flags"] or (), "time"):
+                rates.setdefault(row["cell_key"], []).append(row["tokens_per_s"])
+    return Tallies(found, table.damaged, rates)
 
 
 def sweep_leftovers(results: Path) -> list[Path]:
@@ -245,7 +266,7 @@ def _run_row(run: Run) -> dict[str, Any]:
     if run.started_at.tzinfo is None:
         raise ValueError("started_at has no time zone")
     row = {**_fields(run), **run.workload}
-    row |= {name: sorted(row[name].items()) for name in ("implementation", "versions")}
+    row |= {name: sorted(row[name].items()) for name in ("implementation", "versions", "device_settings", "not_measured")}
     return {name: row[name] for name in SCHEMAS["runs"].names}
 
 

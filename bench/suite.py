@@ -18,7 +18,7 @@ from bench.declaration import Declared, declared, fields, schema
 from bench.expand import IN_EVERY_ID, cells_of, exclusion_of
 from bench.reading.architecture import smallest_adapted_dimension
 from bench.reading.strict import BadFile, Problem, first_of, meant, printable, read_toml, shown
-from bench.spec import BackendName, Cell, Device, Exclusion, Measure, Model, Suite, Workload
+from bench.spec import FEWEST_JUDGED_STEPS, BackendName, Cell, Device, Exclusion, Measure, Model, Suite, Workload
 
 __all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
 
@@ -88,6 +88,7 @@ def _together(said: Declared, content: Mapping[str, Any], stem: str, blamed: set
         yield f"fixed.{name}", "is swept too; a field is either fixed or swept"
     yield from _twice(said)
     yield from _namesakes(said)
+    yield from _warmup(said, content)
     if len(said.exclude) > MAX_EXCLUSIONS:
         yield "exclude", f"{len(said.exclude):,} exclusions; at most {MAX_EXCLUSIONS} can be meant"
         return
@@ -106,6 +107,20 @@ def _twice(said: Declared) -> Faults:
         counts = Counter(_scalar(value) for value in values)  # `8b` and `llama-3.1-8b` are one model
         for value in (value for value, count in counts.items() if count > 1):
             yield f"sweep.{name}", f"{shown(value)} stands twice"
+
+
+def _warmup(said: Declared, content: Mapping[str, Any]) -> Faults:
+    """Bounds of warm-up that contradict each other, and too few steps to judge its end by."""
+    if said.measure.keys() != _keys(content, "measure").keys():
+        return  # what has a fault of its own would be taken for its default
+    measure = Measure(**said.measure)
+    least, most = measure.warmup_steps, measure.warmup_max_steps
+    if most < least:
+        by_default = "" if "warmup_max_steps" in said.measure else " by default"
+        yield "measure.warmup_max_steps", f"{most}{by_default} is less than warmup_steps, {least}; raise it to {least} or more"
+    elif most > least and measure.steps < FEWEST_JUDGED_STEPS:
+        wanted = f"give {FEWEST_JUDGED_STEPS} or more, or fix the warm-up with warmup_max_steps = {least}"
+        yield "measure.steps", f"{measure.steps} steps are too few to judge by whether warm-up is over; {wanted}"
 
 
 def _exclusions(said: Declared, content: Mapping[str, Any]) -> Faults:

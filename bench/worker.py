@@ -3,7 +3,7 @@
 In: a job as JSON on standard input, and the number of a pipe as the only argument. Out: events, one JSON object a line, on
 that pipe. Standard output and error stay free for the framework; the parent keeps them in a log.
 
-    {"cell": Cell.to_json(), "measure": {...}}   ->   Started, Progress…, Loaded, Step…, Finished | Failed
+    {"cell": Cell.to_json(), "measure": {...}}   ->   Started, Progress…, Loaded, Step…, Warm, Step…, Finished | Failed
 """
 
 from __future__ import annotations
@@ -15,72 +15,17 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend
+from bench.backends.interface import Backend, UnsupportedError, load_backend
 from bench.data import Batches
-from bench.meters.process import ProcessMemory
 from bench.reading.strict import printable
-from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step, event_to_json
+from bench.record import Event, Failed, Finished, Outcome, Started, event_to_json
+from bench.session import Emit, TrainingSession, WrongTokens
 from bench.spec import Cell, Measure
 
-PROGRESS_EVERY_S = 1.0
 REASON_CHARACTERS = 500
-
-Emit = Callable[[Event], None]
-
-
-class WrongTokens(RuntimeError):
-    """The framework was given other ids, or another mask, than `bench.data` made."""
-
-
-@dataclass
-class WorkerSession:
-    """What the backend tells, checked against the tokens that it should have been given, and passed on as events."""
-
-    cell: Cell
-    measure: Measure
-    batches: Batches
-    emit: Emit
-    memory: ProcessMemory = field(default_factory=ProcessMemory)
-    _last_progress_s: float = float("-inf")
-
-    @property
-    def max_steps(self) -> int:
-        return self.measure.warmup_steps + self.measure.steps
-
-    def progress(self, what: str) -> None:
-        now_s = time.monotonic()
-        if now_s - self._last_progress_s >= PROGRESS_EVERY_S:
-            self._last_progress_s = now_s
-            self.emit(Progress(what=what))
-
-    def loaded(self, loaded: Loaded) -> None:
-        self.emit(loaded)
-        self.memory.reset()
-
-    def step(self, seen: SeenStep) -> bool:
-        micro_batches = self.cell.workload.gradient_accumulation
-        expected = self.batches.digest((seen.step - 1) * micro_batches, micro_batches)
-        if seen.tokens_digest != expected:
-            raise WrongTokens(f"step {seen.step} was given tokens {seen.tokens_digest}, made were {expected}")
-        self.emit(
-            Step(
-                step=seen.step,
-                phase="warmup" if seen.step <= self.measure.warmup_steps else "measured",
-                start_s=seen.start_s,
-                duration_s=seen.duration_s,
-                tokens=seen.tokens,
-                loss_tokens=seen.loss_tokens,
-                loss=seen.loss,
-                framework_peak_bytes=seen.framework_peak_bytes,
-                tokens_digest=seen.tokens_digest,
-            )
-        )
-        return seen.step < self.max_steps
 
 
 def work(cell: Cell, measure: Measure, emit: Emit) -> None:
@@ -90,9 +35,10 @@ def work(cell: Cell, measure: Measure, emit: Emit) -> None:
         began_s = time.perf_counter()
         backend.prepare()
         emit(Started(import_s=time.perf_counter() - began_s, versions=_versions(backend)))
-        session = WorkerSession(cell, measure, _batches(cell), emit)
-        peaks = backend.run(cell, session.batches, session)
-        emit(Finished(peaks=peaks, host_peak_bytes=session.memory.peak_bytes()))
+        session = TrainingSession(cell, measure, _batches(cell), emit)
+        base_bytes = session.memory.present_bytes()
+        counters = backend.run(cell, session.batches, session)
+        emit(Finished(counters=counters, host_peak_bytes=session.memory.peak_bytes(), host_base_bytes=base_bytes))
     except Exception as error:  # every failure is a row with its class: here it gets one
         traceback.print_exc()
         emit(_failed(backend, error))

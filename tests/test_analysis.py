@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +12,8 @@ import pytest
 from scipy import stats
 
 from bench import analysis
-from bench.record import OUTCOMES, Run
+from bench.intervals import interval
+from bench.record import OUTCOMES
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -60,10 +60,6 @@ def only(summaries: pd.DataFrame) -> dict[str, Any]:
 
 def rates(*values: float, first: int = 0, **fields: Any) -> list[dict[str, Any]]:
     return [run(first + number, tokens_per_s=value, **fields) for number, value in enumerate(values)]
-
-
-def test_every_metric_is_a_column_of_the_record() -> None:
-    assert set(analysis.METRICS) <= {field.name for field in dataclasses.fields(Run)}
 
 
 def test_mean_and_interval_are_the_textbook_ones_on_logs() -> None:
@@ -225,9 +221,9 @@ def test_the_order_of_rows_changes_nothing() -> None:
         ({"tokens_digest": None}, "hf@cpu on one: its tokens were not recorded"),
         ({"trainable_parameters": 65}, "trainable parameters differ by 1.54% (64 against 65)"),
         ({"trainable_parameters": None}, "trainable parameters were not recorded on both sides"),
-        ({"warmup_steps": 0}, "they took different numbers of steps (3 + 10 against 0 + 13, warm-up + measured)"),
-        ({"steps": 5}, "they took different numbers of steps (3 + 10 against 3 + 2, warm-up + measured)"),
-        ({"warmup_steps": None}, "hf@cpu on one: its steps of warm-up were not recorded"),
+        ({"warmup_steps": 0}, "they took different numbers of measured steps (10 against 13)"),
+        ({"steps": 5}, "they took different numbers of measured steps (10 against 2)"),
+        ({"warmup_steps": None}, "hf@cpu on one: its measured steps were not recorded"),
         ({"tokens_per_s": math.inf}, "hf@cpu on one has no clean run (1 ok)"),
         ({"tokens_per_s": 0.0}, "tokens_per_s is not above zero in every run"),
         ({"tokens_per_s": None}, "hf@cpu on one has no clean run (1 ok)"),
@@ -277,10 +273,87 @@ def test_another_metric_can_be_compared_and_an_unknown_one_cannot() -> None:
 def test_repeats_of_other_numbers_of_steps_are_shown_and_not_compared() -> None:
     rows = frame(run(0), run(1, steps=5, flags=["cold"]), run(2, warmup_steps=0, steps=2), run(3, backend="hf"))
     summary = analysis.summarise(rows).set_index("backend").loc["mlx"]
-    assert summary["step_counts"] == ("0 + 2", "3 + 10")
+    assert (summary["step_counts"], summary["warmups"]) == ((2.0, 10.0), (0.0, 3.0))
     assert only(analysis.compare(rows))["refused"] == (
-        "mlx@cpu on one: its runs took different numbers of steps (0 + 2, 3 + 10, warm-up + measured)"
+        "mlx@cpu on one: its runs took different numbers of measured steps (2, 10)"
     )
+
+
+def test_warm_ups_of_other_lengths_are_shown_and_compared() -> None:
+    rows = frame(run(0), run(1, warmup_steps=7, steps=17), run(2, backend="hf", warmup_steps=4, steps=14))
+    assert analysis.summarise(rows).set_index("backend").loc["mlx", "warmups"] == (3.0, 7.0)
+    assert only(analysis.compare(rows))["refused"] == ""
+
+
+@pytest.mark.parametrize(
+    ("flag", "kinds"),
+    [
+        ("throttled", ("memory",)),
+        ("untracked-memory", ("time", "energy")),
+        ("short-energy-window", ("time", "memory")),
+        ("swapped", ()),
+        ("no flag of ours", ()),
+    ],
+)
+def test_a_flag_spoils_its_kinds_of_figures_and_no_others(flag: str, kinds: tuple[str, ...]) -> None:
+    measured = {"tokens_per_s": 90.0, "framework_peak_bytes": 7, "j_per_token": 2.0, "power_scope": "soc"}
+    summary = only(analysis.summarise(frame(run(0, flags=[flag], **measured))))
+    figures = {"time": "tokens_per_s", "memory": "framework_peak_bytes", "energy": "j_per_token"}
+    counts = {"time": "n_clean", "memory": "n_clean_memory", "energy": "n_clean_energy"}
+    assert tuple(kind for kind, name in figures.items() if not math.isnan(summary[name])) == kinds
+    assert tuple(kind for kind, name in counts.items() if summary[name]) == kinds
+    assert (summary["n_flagged"], summary["flags"]) == (1, (flag,))
+
+
+def test_the_flags_of_runs_that_failed_are_not_a_cells() -> None:
+    assert only(analysis.summarise(frame(run(0, outcome="crashed", flags=["slept"]))))["flags"] == ()
+
+
+def test_memory_is_compared_where_only_times_are_spoilt() -> None:
+    rows = [run(0, framework_peak_bytes=30, flags=["throttled"]), run(1, backend="hf", framework_peak_bytes=10)]
+    assert only(analysis.compare(frame(*rows), "framework_peak_bytes"))["ratio"] == pytest.approx(3)
+    assert only(analysis.compare(frame(*rows)))["refused"] == "mlx@cpu on one has no clean run (1 ok (1 flagged))"
+
+
+def test_energy_is_compared_in_one_scope_only() -> None:
+    rows = [run(0, j_per_token=3.0, power_scope="soc"), run(1, backend="hf", j_per_token=1.0, power_scope="soc")]
+    assert only(analysis.compare(frame(*rows), "j_per_token"))["ratio"] == pytest.approx(3)
+    other = {**rows[1], "power_scope": "gpu-board"}
+    refused = only(analysis.compare(frame(rows[0], other), "j_per_token"))
+    assert refused["refused"] == "the figures cover different things (soc against gpu-board)"
+    assert math.isnan(refused["ratio"])
+    unlabelled = {**rows[1], "power_scope": None}
+    assert "was not recorded" in only(analysis.compare(frame(rows[0], unlabelled), "j_per_token"))["refused"]
+
+
+def test_figures_of_several_scopes_are_not_pooled() -> None:
+    peaks = [run(0, device_peak_bytes=7, device_peak_scope="process", host_peak_bytes=3)]
+    peaks += [run(1, device_peak_bytes=9, device_peak_scope="device-less-before", host_peak_bytes=3)]
+    summary = only(analysis.summarise(frame(*peaks)))
+    assert math.isnan(summary["device_peak_bytes"])
+    assert (summary["host_peak_bytes"], summary["device_peak_scopes"]) == (3, ("device-less-before", "process"))
+    assert only(analysis.summarise(frame(peaks[0])))["device_peak_bytes"] == 7
+
+
+def test_a_rate_that_stands_apart_is_marked_and_kept() -> None:
+    rows = rates(100.0, 101.0, 99.0, 100.5, 99.5, 140.0)
+    summary = only(analysis.summarise(frame(*rows)))
+    assert summary["outlier_runs"] == ("r005",)
+    assert summary["n_clean"] == 6
+    assert summary["tokens_per_s"] == pytest.approx(stats.gmean([row["tokens_per_s"] for row in rows]))
+    assert list(analysis.prepare(frame(*rows))["stands_apart"]) == [False] * 5 + [True]
+
+
+def test_four_rates_or_a_flagged_one_say_nothing_of_outliers() -> None:
+    assert only(analysis.summarise(frame(*rates(100.0, 101.0, 99.0, 140.0))))["outlier_runs"] == ()
+    flagged = run(9, tokens_per_s=10.0, flags=["throttled"])
+    assert only(analysis.summarise(frame(*rates(100.0, 101.0, 99.0, 100.5, 99.5), flagged)))["outlier_runs"] == ()
+
+
+def test_from_ten_runs_the_interval_is_the_one_of_ten() -> None:
+    values = list(np.exp(np.random.default_rng(4).normal(4, 0.1, 12)))
+    summary = only(analysis.summarise(frame(*rates(*values))))
+    assert (summary["tokens_per_s_low"], summary["tokens_per_s_high"]) == pytest.approx(interval(values)[1:])
 
 
 def test_a_run_stored_twice_counts_once_and_is_named() -> None:

@@ -233,3 +233,44 @@ def test_a_faulty_machine_is_named(tmp_path):
     (tmp_path / "machines.toml").write_text((CATALOG / "machines.toml").read_text().replace("capacity_bytes", "capacity"))
     with pytest.raises(BadFile, match=r"machine\[0\].capacity_bytes: missing"):
         machine_profiles(tmp_path)
+
+
+def test_a_machines_limits_are_the_published_ones_and_have_sources():
+    profiles = {profile.name: profile for profile in machine_profiles()}
+    figures = {name: (profile.board_power_w, profile.peak_flops_per_s) for name, profile in profiles.items()}
+    assert figures["pc-rtx-4090"] == (450, 165.2e12)
+    assert figures["h200"] == (700, 989.5e12)
+    assert figures["mac-studio-m3-ultra"] == (270, 28.63e12)
+    assert all(profile.board_power_source and profile.peak_flops_source for profile in profiles.values())
+
+
+MACHINE = """
+[[machine]]
+name = "a"
+title = "A"
+memory_bytes = 2
+capacity_bytes = 1
+source = "here"
+"""
+
+
+def test_a_machine_needs_no_limits(tmp_path):
+    (tmp_path / "machines.toml").write_text(MACHINE)
+    (profile,) = machine_profiles(tmp_path)
+    assert profile.board_power_w is profile.peak_flops_per_s is profile.peak_flops_source is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("board_power_w = 300", "a.board_power_source: missing; say where the figure comes from"),
+        ("peak_flops_per_s = 1e12", "a.peak_flops_source: missing; say where the figure comes from"),
+        ("board_power_w = -1.0", "board_power_w"),
+        ("peak_flops_per_s = 165.2", "peak_flops_per_s"),  # TFLOPS by mistake
+    ],
+)
+def test_a_limit_without_a_source_or_in_another_unit_is_named(tmp_path, lines, message):
+    (tmp_path / "machines.toml").write_text(MACHINE + lines)
+    with pytest.raises(BadFile) as caught:
+        machine_profiles(tmp_path)
+    assert message in str(caught.value)

@@ -15,7 +15,7 @@ SIDE = Side(
     outcomes="1 ok",
     tokens_digests=("t1",),
     trainable_parameters=(64.0,),
-    step_counts=("3 + 10",),
+    step_counts=(10.0,),
 )
 
 
@@ -38,16 +38,24 @@ def test_a_side_without_trainable_parameters_at_all_is_no_ground_to_divide() -> 
     assert refusal(replace(SIDE, trainable_parameters=(0.0,)), replace(SIDE, trainable_parameters=(0.0,))) is None
 
 
-def test_other_numbers_of_steps_are_refused() -> None:
-    def refused(*counts: str) -> str | None:
+def test_other_numbers_of_measured_steps_are_refused() -> None:
+    def refused(*counts: float) -> str | None:
         return refusal(SIDE, replace(SIDE, step_counts=counts))
 
-    assert refused("3 + 10") is None
-    assert refused("1 + 2") == "they took different numbers of steps (3 + 10 against 1 + 2, warm-up + measured)"
-    assert refused("1 + 2", "3 + 10") == (
-        "mlx@cpu on one: its runs took different numbers of steps (1 + 2, 3 + 10, warm-up + measured)"
-    )
-    assert refused() == "mlx@cpu on one: its steps of warm-up were not recorded"
+    assert refused(10.0) is None
+    assert refused(2.0) == "they took different numbers of measured steps (10 against 2)"
+    assert refused(2.0, 10.0) == "mlx@cpu on one: its runs took different numbers of measured steps (2, 10)"
+    assert refused() == "mlx@cpu on one: its measured steps were not recorded"
+
+
+def test_figures_of_other_scopes_are_refused() -> None:
+    def refused(above: tuple[str, ...], below: tuple[str, ...]) -> str | None:
+        return refusal(replace(SIDE, scopes=above), replace(SIDE, scopes=below))
+
+    assert refused(("soc",), ("soc",)) is None
+    assert refused(("soc",), ("gpu-board",)) == "the figures cover different things (soc against gpu-board)"
+    assert refused(("soc", "wall"), ("soc",)) == "mlx@cpu on one: its figures cover different things (soc, wall)"
+    assert refused(("soc",), ()) == "mlx@cpu on one: what its figures cover was not recorded"
 
 
 def test_a_party_is_named_by_backend_device_and_machine() -> None:

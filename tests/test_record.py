@@ -8,11 +8,11 @@ from bench.record import (
     FAILED_OUTCOMES,
     FINAL_OUTCOMES,
     OUTCOMES,
+    Counters,
     Event,
     Failed,
     Finished,
     Loaded,
-    Peaks,
     Progress,
     Started,
     Step,
@@ -29,7 +29,7 @@ EVENTS: list[Event] = [
     Progress(what="block 3 of 80"),
     Loaded(load_s=2.0, parameters=10, trainable_parameters=0, implementation={"attention": "sdpa"}),
     STEP,
-    Finished(peaks=Peaks(framework_peak_bytes=0), host_peak_bytes=None),
+    Finished(counters=Counters(framework_peak_bytes=0), host_peak_bytes=None),
     Failed(outcome="oom_host", reason="no room"),
 ]
 
@@ -69,8 +69,8 @@ def test_a_loss_that_is_no_number_still_arrives() -> None:
 def test_zero_and_none_stay_apart_on_the_pipe() -> None:
     finished = event_from_line(json.dumps(event_to_json(EVENTS[4])))
     assert isinstance(finished, Finished)
-    assert finished.peaks.framework_peak_bytes == 0
-    assert finished.peaks.cache_peak_bytes is None
+    assert finished.counters.framework_peak_bytes == 0
+    assert finished.counters.cache_peak_bytes is None
 
 
 def test_every_outcome_is_final_or_failed_or_interrupted() -> None:

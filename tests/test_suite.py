@@ -34,7 +34,7 @@ method = "full"
 model = "8b"
 reason = "140 GB"
 [measure]
-steps = 4
+steps = 6
 [budget]
 minutes = 240
 """
@@ -84,7 +84,7 @@ def test_a_whole_suite_is_read(tmp_path):
         ),
         models=(("llama-3.2-1b", models["llama-3.2-1b"]), ("llama-3.1-8b", models["llama-3.1-8b"])),
         exclude=(Exclusion((("method", "full"), ("model", "llama-3.1-8b")), "140 GB"),),
-        measure=Measure(steps=4),
+        measure=Measure(steps=6),
         budget_minutes=240,
     )
 
@@ -242,6 +242,44 @@ def test_everything_may_be_fixed(tmp_path):
 )
 def test_faults_that_fields_have_together(tmp_path, text, expected):
     assert faults(tmp_path, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            "warmup_steps = 5\nwarmup_max_steps = 4",
+            ["measure.warmup_max_steps: 4 is less than warmup_steps, 5; raise it to 5 or more"],
+        ),
+        (
+            "warmup_steps = 31",
+            ["measure.warmup_max_steps: 30 by default is less than warmup_steps, 31; raise it to 31 or more"],
+        ),
+        (
+            "steps = 4",
+            [
+                "measure.steps: 4 steps are too few to judge by whether warm-up is over; give 5 or more, "
+                "or fix the warm-up with warmup_max_steps = 2"
+            ],
+        ),
+        ("warmup_steps = 31\nwarmup_max_steps = true", ["measure.warmup_max_steps: expected a whole number, got true"]),
+        ("steady_spread = 0", ["measure.steady_spread: 0 is out of range: must be above 0"]),
+    ],
+)
+def test_bounds_of_warmup_that_cannot_be_meant(tmp_path, lines, expected):
+    assert faults(tmp_path, f"{sweep()}[measure]\n{lines}\n") == expected
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "warmup_steps = 31\nwarmup_max_steps = 31",
+        "warmup_steps = 0\nwarmup_max_steps = 0\nsteps = 1",
+        "warmup_max_steps = 3\nsteps = 5",
+    ],
+)
+def test_bounds_of_warmup_that_can(tmp_path, lines):
+    read_suite(write(tmp_path, f"{sweep()}[measure]\n{lines}\n"))
 
 
 def test_the_default_of_a_field_can_be_beyond_a_model_too(tmp_path):

@@ -1,4 +1,4 @@
-"""The worker's side, in this process: order of events, the token check, versions, and how a failure is put into words."""
+"""The worker's side, in this process: order of events, versions, memory, and how a failure is put into words."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from bench.backends.fake import Fake, FakeFault
-from bench.backends.interface import SeenStep, Session, UnsupportedError
+from bench.backends.interface import Session, UnsupportedError
 from bench.data import Batches
-from bench.meters.process import ProcessMemory
-from bench.record import Event, Failed, Finished, Loaded, Peaks, Progress, Started, Step
+from bench.record import Counters, Event, Failed, Finished, Loaded, Progress, Started, Step, Warm
+from bench.session import WrongTokens
 from bench.spec import Cell, Measure
-from bench.worker import WorkerSession, WrongTokens, work
+from bench.worker import work
 
 
 @pytest.fixture
@@ -28,10 +28,21 @@ def test_a_run_tells_versions_load_steps_and_peaks(worked: Callable[[Cell], list
     events = worked(fake_cell())
     assert isinstance(events[0], Started)
     assert set(events[0].versions) == {"numpy"}
-    assert [type(event) for event in events[1:]] == [Progress, Loaded, Step, Step, Step, Finished]
+    assert [type(event) for event in events[1:]] == [Progress, Loaded, Step, Warm, Step, Step, Finished]
     steps = [event for event in events if isinstance(event, Step)]
     assert [(step.step, step.phase) for step in steps] == [(1, "warmup"), (2, "measured"), (3, "measured")]
     assert all(step.tokens == 16 and step.loss_tokens == 14 for step in steps)
+
+
+def test_the_end_tells_the_memory_before_building_and_the_peak_of_training(
+    worked: Callable[[Cell], list[Event]], fake_cell: Callable[..., Cell]
+) -> None:
+    last = worked(fake_cell(peak_bytes=[5, 7]))[-1]
+    assert isinstance(last, Finished)
+    assert last.counters == Counters(framework_peak_bytes=7, compile_s=0.0)
+    assert last.host_base_bytes is not None
+    assert last.host_peak_bytes is not None
+    assert 1_000_000 < last.host_base_bytes < 2 * last.host_peak_bytes
 
 
 def test_a_failure_is_one_line_of_bounded_length(worked: Callable[[Cell], list[Event]], fake_cell: Callable[..., Cell]) -> None:
@@ -53,19 +64,11 @@ def test_accumulated_micro_batches_are_checked_together(
     assert steps[1].tokens_digest == expected
 
 
-def test_tokens_not_made_by_the_harness_stop_the_run(fake_cell: Callable[..., Cell], measure: Measure) -> None:
-    session = WorkerSession(fake_cell(), measure, Batches(512, 2, 8, 0), lambda event: None)
-    seen = SeenStep(
-        step=1, start_s=0, duration_s=1, tokens=16, loss_tokens=14, loss=1, framework_peak_bytes=None, tokens_digest="no"
-    )
-    with pytest.raises(WrongTokens, match="step 1 was given tokens no"):
-        session.step(seen)
-
-
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
         (UnsupportedError("no such kernel"), "unsupported"),
+        (WrongTokens("step 1 was given tokens no"), "invalid"),
         (MemoryError("no room"), "oom_host"),
         (ValueError("oom_host: by chance"), "crashed"),
         (FakeFault("device_lost: gone"), "device_lost"),
@@ -79,18 +82,9 @@ def test_the_class_of_a_failure(
     error: Exception,
     outcome: str,
 ) -> None:
-    def fails(self: Fake, cell: Cell, batches: Batches, session: Session) -> Peaks:
+    def fails(self: Fake, cell: Cell, batches: Batches, session: Session) -> Counters:
         raise error
 
     monkeypatch.setattr(Fake, "run", fails)
     last = worked(fake_cell())[-1]
     assert last == Failed(outcome=outcome, reason=f"{type(error).__name__}: {error}")  # type: ignore[arg-type]
-
-
-def test_signs_of_life_are_thinned_out(fake_cell: Callable[..., Cell], measure: Measure) -> None:
-    events: list[Event] = []
-    session = WorkerSession(fake_cell(), measure, Batches(512, 2, 8, 0), events.append, ProcessMemory())
-    for block in range(1000):
-        session.progress(f"block {block}")
-    assert 1 <= len(events) < 20
-    assert events[0] == Progress(what="block 0")

@@ -4,9 +4,11 @@ In: a cell whose model has the `model_type` "fake". Out: steps that take as long
 `config.json` says, so that every ending of a real run can be played through the real processes, pipes and files:
 
     {"model_type": "fake", "vocab_size": 512, "max_position_embeddings": 4096, "parameters": 1000,
-     "step_s": 0.01, "load_s": 0.0, "peak_bytes": 1000000,
+     "step_s": 0.01, "load_s": 0.0, "build_s": 0.0, "peak_bytes": 1000000, "loss": "constant",
      "fail": "oom_device", "fail_at_step": 2}
 
+`step_s` and `peak_bytes` are numbers, or lists with one for each step, whose last repeats. `build_s` is a part of `load_s`, told
+and not waited for. The loss falls from step to step, unless `loss` says `constant` or `nan`.
 `fail` is an exception's outcome (`oom_device`, `oom_host`, `device_lost`, `unsupported`, `crashed`), or `exit`, `sigkill`,
 `sigsegv` (the process ends so), `hang` (it falls silent), `tokens` (it trains on other tokens than it was given).
 `fail_at_step` 0 fails while loading.
@@ -24,7 +26,7 @@ from typing import Any
 
 from bench.backends.interface import SeenStep, Session
 from bench.data import Batches, TokenDigest, loss_mask
-from bench.record import OUTCOMES, Loaded, Outcome, Peaks
+from bench.record import OUTCOMES, Counters, Loaded, Outcome
 from bench.spec import BackendName, Cell, Device
 
 
@@ -51,19 +53,20 @@ class Fake:
     def prepare(self) -> None:
         return None
 
-    def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
+    def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
         config = cell.workload.model.config
         self._load(cell, config, session)
         began = time.perf_counter()
-        end = began
+        end, peak_bytes = began, None
         for step in range(1, session.max_steps + 1):
             _play(config, step)
-            time.sleep(config.get("step_s", 0.001))
+            time.sleep(_at(config.get("step_s", 0.001), step))
             previous, end = end, time.perf_counter()
             seen = _seen(cell, batches, config, step)
+            peak_bytes = seen.framework_peak_bytes
             if not session.step(_timed(seen, previous - began, end - previous)):
                 break
-        return Peaks(framework_peak_bytes=config.get("peak_bytes"))
+        return Counters(framework_peak_bytes=peak_bytes, compile_s=0.0)
 
     def fault(self, error: BaseException) -> Outcome | None:
         played = str(error).partition(":")[0]
@@ -81,6 +84,7 @@ class Fake:
                 parameters=parameters,
                 trainable_parameters=trainable,
                 implementation={"attention": "none"},
+                build_s=config.get("build_s", 0.0),
             )
         )
 
@@ -114,10 +118,22 @@ def _seen(cell: Cell, batches: Batches, config: Mapping[str, Any], step: int) ->
         duration_s=0.0,
         tokens=work.tokens_per_step,
         loss_tokens=work.loss_tokens_per_step,
-        loss=math.log(config.get("vocab_size", 512)) * (1 + math.exp(-step)) / 2,
-        framework_peak_bytes=config.get("peak_bytes"),
+        loss=_loss(config, step),
+        framework_peak_bytes=_at(config.get("peak_bytes"), step),
         tokens_digest=digest.hexdigest(),
     )
+
+
+def _at(play: Any, step: int) -> Any:
+    """What is played at a step, counted from 1: the value, or the step's own of a list."""
+    return play[min(step, len(play)) - 1] if isinstance(play, list) else play
+
+
+def _loss(config: Mapping[str, Any], step: int) -> float:
+    if config.get("loss") == "nan":
+        return math.nan
+    start = math.log(config.get("vocab_size", 512))
+    return start if config.get("loss") == "constant" else start * (1 + math.exp(-step)) / 2
 
 
 def _timed(seen: SeenStep, start_s: float, duration_s: float) -> SeenStep:

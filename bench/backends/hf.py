@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 
+from bench.backends import hf_device
 from bench.backends.hf_build import attach_adapters, build
 from bench.backends.hf_train import train
 from bench.backends.interface import Session, absent
 from bench.data import Batches
-from bench.record import Outcome, Peaks
+from bench.record import Counters, Outcome
 from bench.spec import BackendName, Cell, Device
 
 ENVIRONMENT = {
@@ -80,11 +81,14 @@ class HuggingFace:
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
 
-    def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
+    def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
         """Build the model, attach adapters, train. Raises `UnsupportedError` for what shows only once torch is there."""
         started_s = time.perf_counter()
-        model = attach_adapters(build(cell, session), cell.workload)
-        return train(model, cell, batches, session, started_s=started_s)
+        model = build(cell, session)
+        hf_device.synchronize(cell.device)
+        build_s = time.perf_counter() - started_s
+        model = attach_adapters(model, cell.workload)
+        return train(model, cell, batches, session, started_s=started_s, build_s=build_s)
 
     def fault(self, error: BaseException) -> Outcome | None:
         """The outcome that an exception stands for, read from its kind and its message."""

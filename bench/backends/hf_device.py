@@ -7,7 +7,7 @@ counter at all, and what MPS offers (`torch.mps.driver_allocated_memory`) is the
 from __future__ import annotations
 
 from bench.backends.interface import UnsupportedError
-from bench.record import Peaks
+from bench.record import Counters
 from bench.spec import Device
 
 
@@ -42,13 +42,13 @@ def start_counting(device: Device) -> None:
         torch.cuda.reset_peak_memory_stats()
 
 
-def peaks(device: Device) -> Peaks:
+def counters(device: Device) -> Counters:
     """The allocator's peaks since `start_counting`, in bytes; None on a device without such a counter."""
     import torch
 
     if device != "cuda":
-        return Peaks()
-    return Peaks(
+        return Counters()
+    return Counters(
         framework_peak_bytes=torch.cuda.max_memory_allocated(),
         reserved_peak_bytes=torch.cuda.max_memory_reserved(),
     )

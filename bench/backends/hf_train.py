@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -21,7 +22,7 @@ from bench.backends.hf_readback import implementation
 from bench.backends.hf_watch import Feed, Watch, as_callback
 from bench.backends.interface import Session
 from bench.data import Batches
-from bench.record import Loaded, Peaks
+from bench.record import Counters, Loaded
 from bench.spec import Cell
 
 ADAM = {"betas": (0.9, 0.999), "eps": 1e-8}
@@ -29,11 +30,19 @@ SPECIAL_TOKENS = ("<pad>", "<eos>", "<unk>")
 """The ids that `bench.data` reserves, in its order."""
 
 
-def train(model: Any, cell: Cell, batches: Batches, session: Session, *, started_s: float | None = None) -> Peaks:
+def train(
+    model: Any,
+    cell: Cell,
+    batches: Batches,
+    session: Session,
+    *,
+    started_s: float | None = None,
+    build_s: float | None = None,
+) -> Counters:
     """Train `model` in place on `batches`, at most `session.max_steps` optimizer steps.
 
     `model` comes from `build` and `attach_adapters` and keeps its trained weights. `started_s` is the `time.perf_counter()`
-    from which loading counts (None: now). Raises whatever the framework raises.
+    from which loading counts (None: now), `build_s` what of it building took. Raises whatever the framework raises.
     """
     since_s = time.perf_counter() if started_s is None else started_s
     workload = cell.workload
@@ -43,18 +52,33 @@ def train(model: Any, cell: Cell, batches: Batches, session: Session, *, started
         trainer.data_collator = feed
 
         def tell_loaded() -> None:
+            hf_device.synchronize(cell.device)
             session.loaded(
                 Loaded(
                     load_s=time.perf_counter() - since_s,
                     parameters=count_parameters(model),
                     trainable_parameters=count_trainable(model),
                     implementation=implementation(trainer, cell.device),
+                    build_s=build_s,
                 )
             )
 
         trainer.add_callback(as_callback(Watch(cell.device, feed, session), tell_loaded))
         trainer.train()
-    return hf_device.peaks(cell.device)
+    return replace(hf_device.counters(cell.device), compile_s=compile_s(compiling=bool(cell.implementation.compile)))
+
+
+def compile_s(*, compiling: bool) -> float:
+    """Seconds that torch's compiler took in this process by its own account, forward and backward; zero where it had no part.
+
+    Traced, lowered and compiled graphs, in wall time, from `torch._dynamo.utils.calculate_time_spent`: no public function of
+    torch 2.13 tells the total. Compiling happens within the first steps, so this is a part of their time and not beside it.
+    """
+    if not compiling:
+        return 0.0
+    from torch._dynamo.utils import calculate_time_spent
+
+    return float(calculate_time_spent().get("total_wall_time", 0.0))
 
 
 def _trainer(model: Any, cell: Cell, batches: Batches, max_steps: int, folder: str) -> Any:

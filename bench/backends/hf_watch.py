@@ -99,7 +99,7 @@ class Watch:
     def step_ended(self) -> None:
         hf_device.synchronize(self._device)
         self._before_s, self._ended_s = self._ended_s, time.perf_counter()
-        self._peak_bytes = hf_device.peaks(self._device).framework_peak_bytes
+        self._peak_bytes = hf_device.counters(self._device).framework_peak_bytes
 
     def loss_told(self, step: int, loss: float) -> bool:
         """Hand the step to the session. False: stop training."""

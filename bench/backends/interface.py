@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from bench.data import Batches
-from bench.record import Loaded, Outcome, Peaks
+from bench.record import Counters, Loaded, Outcome
 from bench.spec import BackendName, Cell, Device
 
 
@@ -82,7 +82,7 @@ class Backend(Protocol):
     def prepare(self) -> None:
         """Import the framework: seconds, in the child only."""
 
-    def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
+    def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
         """Build the model, train it, tell the session. Raises what the framework raises; `fault` reads it."""
 
     def fault(self, error: BaseException) -> Outcome | None:

@@ -17,7 +17,7 @@ from typing import Any
 from bench.backends import mlx_architecture, mlx_build, mlx_train
 from bench.backends.interface import Session, UnsupportedError, absent
 from bench.data import Batches
-from bench.record import Loaded, Outcome, Peaks
+from bench.record import Counters, Loaded, Outcome
 from bench.spec import BackendName, Cell, Device
 
 CUDA_DISTRIBUTIONS = ("mlx-cuda-12", "mlx-cuda-13", "mlx-cuda")
@@ -64,11 +64,12 @@ class Mlx:
         for module in ("mlx.core", "mlx.nn", "mlx.optimizers", "mlx_lm.tuner.trainer"):
             import_module(module)
 
-    def run(self, cell: Cell, batches: Batches, session: Session) -> Peaks:
+    def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
         self._device = cell.device
         _choose_device(cell.device)
         began_s = time.perf_counter()
         model = mlx_build.build(cell, session)
+        build_s = time.perf_counter() - began_s
         mlx_build.attach_adapters(model, cell.workload)
         load_s = time.perf_counter() - began_s
         session.loaded(
@@ -77,6 +78,7 @@ class Mlx:
                 parameters=mlx_build.count_parameters(model),
                 trainable_parameters=mlx_build.count_trainable(model),
                 implementation=describe(model, cell),
+                build_s=build_s,
             )
         )
         return mlx_train.train(model, cell, batches, session)

@@ -17,11 +17,11 @@ from typing import Any
 from bench.backends.interface import SeenStep, Session
 from bench.backends.mlx_feed import Feed
 from bench.data import Batches
-from bench.record import Peaks
+from bench.record import Counters
 from bench.spec import Cell, Workload
 
 
-def train(model: Any, cell: Cell, batches: Batches, session: Session) -> Peaks:
+def train(model: Any, cell: Cell, batches: Batches, session: Session) -> Counters:
     """Train until the session has seen enough; the model keeps its trained weights.
 
     The layer class that mlx-lm patches for gradient checkpointing, and the switch for compilation, are put back at the end.
@@ -53,7 +53,11 @@ def train(model: Any, cell: Cell, batches: Batches, session: Session) -> Peaks:
         watch = Watch(session, feed, began_s=time.perf_counter())
         with suppress(_EarlyExitError):
             mlx_lm_train(model, optimizer, batches, args=args, iterate_batches=feed, training_callback=watch)
-    return Peaks(framework_peak_bytes=mx.get_peak_memory(), cache_peak_bytes=gauge.peak_bytes)
+    return Counters(
+        framework_peak_bytes=mx.get_peak_memory(),
+        cache_peak_bytes=gauge.peak_bytes,
+        compile_s=compile_s(cell.implementation.compile),
+    )
 
 
 def make_optimizer(workload: Workload) -> Any:
@@ -70,6 +74,11 @@ def compile_choice(wanted: bool | None) -> str:
     if wanted is None and _compile_is_off():
         return "none (MLX_DISABLE_COMPILE)"
     return "none" if wanted is False else "mx.compile"
+
+
+def compile_s(wanted: bool | None) -> float | None:
+    """Zero where nothing is compiled; else None, for MLX compiles within the first steps and keeps no account of it."""
+    return None if compile_choice(wanted) == "mx.compile" else 0.0
 
 
 @dataclass

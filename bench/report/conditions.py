@@ -11,20 +11,24 @@ from typing import Any
 
 import pandas as pd
 
-from bench.report.document import Column, Section, records, tabulate
-from bench.report.findings import UNRECORDED, Findings
+from bench.report import wording
+from bench.report.document import Column, Section, Table, records, tabulate
+from bench.report.findings import UNRECORDED, Findings, pairs
 from bench.report.looks import work_names
 from bench.spec import MODULE_SETS, WORKLOAD_FIELDS, expand_modules
 
-STEPS = "steps, warm-up + measured"
+STEPS, RULE, WARMUP = "measured steps", "warm-up", "steps of warm-up"
 WORKLOADS_IN_A_ROW = 8
 _FIELDS = tuple(name for name in WORKLOAD_FIELDS if name not in ("model", "method"))
 _NONE = "none"
+_NO_RUN = "no run ended ok"
 _TEXT = (
     'The fields are those of the suite files. "none" is a field that the method does not use, or that was not asked for: no'
     " quantisation, no separate master weights, or adapters in no fewer than all blocks. How the backends carried this out stands"
     " under implementations."
 )
+
+_SETTINGS_NOTE = "As read back from the devices around the runs; a setting with several values changed between runs."
 
 
 def conditions(findings: Findings) -> Section:
@@ -35,6 +39,8 @@ def conditions(findings: Findings) -> Section:
     common = [{"field": name, "value": told[name].iloc[0]} for name in shared if told[name].iloc[0] != _NONE]
     unused = [name for name in shared if told[name].iloc[0] == _NONE]
     notes = [f"None in any run: {', '.join(unused)}."] if unused else []
+    lengths = findings.runs.loc[findings.runs["outcome"] == "ok", "warmup_steps"].dropna()
+    common += [{"field": WARMUP, "value": wording.spread(list(lengths)) or UNRECORDED}]
     missing = [name for name in _FIELDS if name not in told.columns]
     notes += [f"Not recorded: {', '.join(missing)}."] if missing else []
     tables = [tabulate("Shared by all runs", common, (Column("field", "field"), Column("value", "value")), notes)]
@@ -45,21 +51,44 @@ def conditions(findings: Findings) -> Section:
             Column("runs", "runs", "number"),
         )
         tables.append(tabulate("Differing between workloads", _by_workload(findings.runs, told, differing), columns))
+    tables += _settings(findings.runs)
     return Section("conditions", "Conditions", (_TEXT,), tables=tuple(tables))
 
 
 def _told(runs: pd.DataFrame) -> pd.DataFrame:
     """Each run's recorded fields as text; its steps are those that its workload's runs took."""
     told = {name: pd.Series([in_words(name, value) for value in runs[name]], runs.index) for name in _FIELDS if name in runs}
-    taken = pd.Series([_steps(row) for row in runs[["step_count", "steps"]].to_dict("records")], runs.index)
-    known = taken[taken != ""].groupby(runs["workload_digest"]).agg(lambda texts: " or ".join(sorted(set(texts))))
-    return pd.DataFrame({**told, STEPS: [known.get(digest, UNRECORDED) for digest in runs["workload_digest"]]})
+    taken = pd.Series([_steps(row) for row in runs[["outcome", "step_count", "steps"]].to_dict("records")], runs.index)
+    rules = _of_workload(runs, runs["warmup_rule"], UNRECORDED)
+    return pd.DataFrame({**told, STEPS: _of_workload(runs, taken, _NO_RUN), RULE: rules})
+
+
+def _of_workload(runs: pd.DataFrame, texts: pd.Series[str], otherwise: str) -> pd.Series[str]:
+    """What the runs of each workload say, for each of them: those that failed early say nothing, and were asked the same."""
+    known = texts[texts != ""].groupby(runs["workload_digest"]).agg(lambda found: " or ".join(sorted(set(found))))
+    return pd.Series([known.get(digest, otherwise) for digest in runs["workload_digest"]], runs.index)
 
 
 def _steps(run: Mapping[Any, Any]) -> str:
-    if run["step_count"]:
-        return str(run["step_count"])
-    return "" if pd.isna(run["steps"]) else f"{run['steps']:.0f} in all, warm-up not recorded"
+    """The measured steps of a run that ended ok; one that did not was cut short, and says nothing of what was asked."""
+    if run["outcome"] != "ok":
+        return ""
+    if pd.isna(run["step_count"]):
+        return UNRECORDED if pd.isna(run["steps"]) else f"{run['steps']:.0f} in all, warm-up not recorded"
+    return wording.whole(run["step_count"])
+
+
+def _settings(runs: pd.DataFrame) -> list[Table]:
+    """How the devices of each machine were set, as they were read back: every value that was seen."""
+    seen: dict[tuple[str, str, str], set[str]] = {}
+    for machine, device, stored in zip(runs["machine"], runs["device"], runs["device_settings"], strict=True):
+        for name, value in pairs(stored):
+            seen.setdefault((machine, device, name), set()).add(value)
+    rows = [
+        {"machine": machine, "device": device, "setting": name, "value": " or ".join(sorted(values))}
+        for (machine, device, name), values in sorted(seen.items())
+    ]
+    return [tabulate("Device settings", rows, [Column(name, name) for name in rows[0]], [_SETTINGS_NOTE])] if rows else []
 
 
 def in_words(name: str, value: Any) -> str:

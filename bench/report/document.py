@@ -88,3 +88,9 @@ def tabulate(title: str, records: Iterable[Record], columns: Iterable[Column], n
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame, by column name."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def filled(columns: Iterable[Column], records: Iterable[Record]) -> list[Column]:
+    """The columns in which some record has an entry."""
+    records = list(records)
+    return [column for column in columns if any(column.cell(record).text for record in records)]

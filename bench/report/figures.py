@@ -8,33 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench.intervals import geometric_mean
 from bench.report import wording
-from bench.report.looks import ACCENT, INK, QUIET, Drawn, Looks, bare, in_order, legend, looks_of, party_names, work_names
+from bench.report.dots import WIDTH_IN, dot_plot, label_rows, rows_shown
+from bench.report.looks import ACCENT, INK, QUIET, Drawn, in_order, party_names, work_names
 from bench.report.svg import drawing, to_svg
 
-ROWS_PER_METHOD = 16
 PAIRS, ROWS_PER_PAIR = 8, 12
-WIDTH_IN = 9.4
 
 _SPEED_TITLE = "Training rate by backend and workload"
 _SPEED_CAPTION = (
-    "Evidence: measured. Every run that ended ok is a mark, hollow where it was flagged (throttled or disturbed); the bar is the"
-    " geometric mean of the unflagged ones. All token positions count. The axis is logarithmic; more is better."
+    "Evidence: measured. Every run that ended ok is a mark, hollow where a flag spoils its times; the bar is the geometric mean"
+    " of the others. All token positions count. The axis is logarithmic; more is better."
 )
 _RATIO_TITLE = "Ratio of training rates, equal work only"
 _RATIO_CAPTION = (
-    "Evidence: measured. Right of the line at 1 the party named first is faster. Bars are 95% intervals (Welch's t on logs,"
-    " across runs) and may run beyond the frame; a hollow mark has none, as one side has a single run. Beside each ratio stand"
-    " the implementations of both sides, which are spelt out under the training rates. The axis is logarithmic."
+    "Evidence: measured. Right of the line at 1 the party named first is faster. Bars are 95% intervals across runs (Welch's t"
+    " on logs, or from ten runs a bootstrap) and may run beyond the frame; a hollow mark has none, as one side has a single run."
+    " Beside each ratio stand the implementations of both sides, which are spelt out under the training rates. The axis is"
+    " logarithmic."
 )
 
 
@@ -43,15 +41,12 @@ def speed(runs: pd.DataFrame) -> Drawn | None:
     points = runs[(runs["outcome"] == "ok") & (runs["tier"] == "measured") & (runs["tokens_per_s"] > 0)]
     if points.empty:
         return None
-    points = in_order(points.assign(party=party_names(points), row=work_names(points)))
-    shown = {
-        str(method): wording.thinned(list(dict.fromkeys(group["row"])), ROWS_PER_METHOD)
-        for method, group in points.groupby("method", sort=True)
-    }
-    left_out = sum(group["row"].nunique() for _, group in points.groupby("method")) - sum(map(len, shown.values()))
+    points = in_order(points.assign(party=party_names(points), row=work_names(points), panel=points["method"]))
+    shown, left_out = rows_shown(points)
     caption = _SPEED_CAPTION + (f" Left out here, and in the table below: {left_out} more workloads." if left_out else "")
     with drawing("speed"):
-        svg = to_svg(_speed_figure(points, shown), "speed", _SPEED_TITLE, _speed_description(points))
+        figure = dot_plot(points, shown, "tokens_per_s", "clean", "tokens per second")
+        svg = to_svg(figure, "speed", _SPEED_TITLE, _speed_description(points))
     return Drawn("speed", _SPEED_TITLE, caption, svg)
 
 
@@ -72,58 +67,6 @@ def ratios(pairs: Sequence[tuple[str, pd.DataFrame]]) -> Drawn | None:
 
 def _some(group: pd.DataFrame) -> pd.DataFrame:
     return in_order(group).iloc[wording.thinned(range(len(group)), ROWS_PER_PAIR)]
-
-
-def _speed_figure(points: pd.DataFrame, shown: dict[str, list[str]]) -> Figure:
-    looks = looks_of(points["party"])
-    row_height_in = max(0.26, 0.11 * len(looks.colours) + 0.08)
-    heights = [max(1.5, len(rows)) * row_height_in for rows in shown.values()]
-    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.6 * len(shown) + 0.7), layout="constrained")
-    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    for ax, (method, rows) in zip(panels, shown.items(), strict=True):
-        _speed_panel(ax, points[(points["method"] == method) & points["row"].isin(rows)], rows, looks)
-        ax.set_title(method, loc="left", fontweight="bold")
-        ax.xaxis.set_tick_params(labelbottom=True)
-    low, high = points["tokens_per_s"].min(), points["tokens_per_s"].max()
-    panels[-1].set_xscale("log")
-    panels[-1].set_xlim(low / 1.25, high * 1.25)
-    panels[-1].xaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 2000 else (1.0,)))
-    panels[-1].xaxis.set_minor_locator(NullLocator())
-    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    panels[-1].set_xlabel("tokens per second")
-    legend(figure, looks)
-    return figure
-
-
-def _speed_panel(ax: Axes, points: pd.DataFrame, rows: Sequence[str], looks: Looks) -> None:
-    parties = looks.only(points["party"])
-    step = 0.72 / max(len(parties), 1)
-    for index, party in enumerate(parties):
-        mine = points[points["party"] == party]
-        heights = mine["row"].map({row: place for place, row in enumerate(rows)}) + (index - (len(parties) - 1) / 2) * step
-        look: dict[str, Any] = {
-            "marker": looks.markers[party],
-            "edgecolors": looks.colours[party],
-            "s": 18,
-            "linewidths": 0.9,
-            "zorder": 3,
-        }
-        for clean, face in ((True, looks.colours[party]), (False, "none")):
-            chosen = mine["clean"] == clean
-            ax.scatter(mine.loc[chosen, "tokens_per_s"], heights[chosen], facecolors=face, alpha=0.75, **look)
-        means = mine[mine["clean"]].groupby(heights)["tokens_per_s"].agg(geometric_mean)
-        ax.vlines(means, means.index - step * 0.48, means.index + step * 0.48, colors=looks.colours[party], lw=2.2)
-    _rows(ax, [wording.shorten(row) for row in rows])
-
-
-def _rows(ax: Axes, labels: Sequence[str]) -> None:
-    """A labelled row for each label, first on top, every other one shaded."""
-    ax.set_ylim(len(labels) - 0.5, -0.5)
-    ax.set_yticks(range(len(labels)), labels)
-    for index in range(0, len(labels), 2):
-        ax.axhspan(index - 0.5, index + 0.5, color="#f3f5f7", zorder=0, lw=0)
-    ax.grid(visible=True, axis="x")
-    bare(ax)
 
 
 def _ratio_figure(shown: Sequence[tuple[str, pd.DataFrame]]) -> Figure:
@@ -162,7 +105,7 @@ def _ratio_panel(ax: Axes, group: pd.DataFrame) -> None:
     faces = [ACCENT if interval else "white" for interval in known]
     ax.scatter(group["ratio"], places, c=faces, edgecolors=ACCENT, s=34, linewidths=1.4, zorder=3)
     names = group["method"] + "  " + work_names(group)
-    _rows(ax, [wording.shorten(name) for name in names])
+    label_rows(ax, [wording.shorten(name) for name in names])
     for place, (ratio, implementations) in enumerate(zip(group["ratio"], group["implementations"], strict=True)):
         text = f"{wording.number(ratio)}×   {implementations}"
         ax.annotate(text, (1.01, place), xycoords=ax.get_yaxis_transform(), va="center", color=QUIET, fontsize=8)

@@ -24,7 +24,7 @@ FOLD = 2
 """Repeated runs that differ more than this have measured something else besides the cell."""
 _SHOWN = (
     *("question", "suite", "reason", "source_revision", "schema_version", "versions", "loss_first", "loss_last"),
-    *("chip", "accelerator", "os_version"),
+    *("chip", "accelerator", "os_version", "device_settings", "not_measured"),
 )
 """Columns of `runs` that are shown as they are; older files may lack some."""
 
@@ -137,3 +137,9 @@ def _implementation_names(prepared: pd.DataFrame) -> dict[tuple[str, str], str]:
 def _named(frame: pd.DataFrame, names: Mapping[tuple[str, str], str], prefix: str = "") -> pd.Series[str]:
     keys = zip(frame[f"{prefix}backend"], frame[f"{prefix}implementation"], strict=True)
     return pd.Series([names.get(key, UNRECORDED) for key in keys], frame.index, dtype=object)
+
+
+def pairs(stored: Any) -> list[tuple[str, str]]:
+    """The entries of a stored map, which may be a dictionary or pairs; none where it was not recorded."""
+    entries = stored.items() if isinstance(stored, Mapping) else stored if isinstance(stored, tuple) else ()
+    return [(str(key), str(value)) for key, value in entries]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from bench.metrics import CLEAN
 from bench.report.looks import in_order, party_names, work_names
 
 _WORK = ["work", "workload_digest", "row", "method", "parameters"]
@@ -16,18 +17,20 @@ _PARTY = ["backend", "device", "machine"]
 
 
 def grid(runs: pd.DataFrame) -> pd.DataFrame:
-    """Every cell with `suite`, names, `party`, `n_runs` (0: not run yet) and `n_clean`.
+    """Every cell with `suite`, names, `party`, `n_runs` (0: not run yet), `n_clean` (rates) and `n_usable` (clean for any kind).
 
     A workload that no backend of its suite has tried on a machine is not in the rows, and so not here.
     """
     named = runs.assign(row=work_names(runs), suite=runs["suite"].astype(object).where(runs["suite"].notna(), ""))
+    named["usable"] = named[list(CLEAN.values())].any(axis=1)
     named["parameters"] = named.groupby("workload_digest")["parameters"].transform("max")
     place = ["suite", "machine"]
     works, parties = named[[*place, *_WORK]].drop_duplicates(), named[["suite", *_PARTY]].drop_duplicates()
     cells = works.merge(parties, on=place)
     key = ["suite", "work", "workload_digest", *_PARTY]
-    counts = named.groupby(key).agg(n_runs=("run_id", "size"), n_clean=("clean", "sum")).reset_index()
-    cells = cells.merge(counts, on=key, how="left").fillna({"n_runs": 0, "n_clean": 0})
+    counted = {"n_runs": ("run_id", "size"), "n_clean": ("clean", "sum"), "n_usable": ("usable", "sum")}
+    counts = named.groupby(key).agg(**counted).reset_index()
+    cells = cells.merge(counts, on=key, how="left").fillna(dict.fromkeys(counted, 0))
     return in_order(cells.assign(party=party_names(cells))).sort_values(
         ["suite", "method", "parameters", "work", "workload_digest", "party"], kind="stable", ignore_index=True
     )

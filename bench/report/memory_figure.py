@@ -30,9 +30,10 @@ LABEL_SHARE = 0.13
 """Of a panel's height, what the name of a line takes up."""
 _TITLE = "Peak memory by model size and method"
 _CAPTION = (
-    "Each mark is the median of a cell's clean runs; marks of one model size stand side by side. The meter is named on each row"
-    " of panels, and every party that has it stands there: the resident memory of the process (with interpreter and libraries,"
-    " without what lies on a card), and the framework's own counter where the backend has one (without the framework's cache);"
+    "Each mark is the median of a cell's runs, without those whose memory a flag spoils; marks of one model size stand side by"
+    " side. The meter is named on each row of panels, and every party that has it stands there: the resident memory of the"
+    " process (with interpreter and libraries, without what lies on a card), and the framework's own counter where the backend"
+    " has one (without the framework's cache);"
     " the two never share a panel. A cross is a cell that ran out of memory, at the capacity of its"
     " machine. Both axes are logarithmic; 1 GB is 10⁹ bytes."
 )
@@ -77,7 +78,7 @@ def peaks(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFram
 
 def _ran_out(summaries: pd.DataFrame) -> pd.Series[bool]:
     failures = summaries[["n_oom_device", "n_oom_host", "n_over_limit"]].sum(axis=1)
-    return (failures > 0) & (summaries["n_clean"] == 0)
+    return (failures > 0) & (summaries["n_clean_memory"] == 0)
 
 
 def _capacities(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> pd.Series[float]:

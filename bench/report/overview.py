@@ -6,22 +6,22 @@ In: `Findings`. Out: the document's questions, facts and first sections.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from bench.record import OUTCOMES
 from bench.report import wording
 from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
-from bench.report.findings import Findings
+from bench.report.findings import Findings, pairs
 from bench.report.grid import grid
 from bench.report.looks import party_names
 
 ROWS_AT_A_GLANCE = 40
 _GLANCE_TEXT = (
-    "Tokens per second: the geometric mean of the clean runs, in brackets its 95% interval and the number of runs. Peak memory:"
-    " the median of the clean runs by each meter that the backend has. The resident memory of the process holds the interpreter"
-    " and all libraries; a framework's own counter holds its arrays alone. Compare like with like."
+    "Tokens per second: the geometric mean of the runs whose times no flag spoils, in brackets its 95% interval and the number of"
+    " runs. Peak memory: the median of the runs whose memory no flag spoils, by each meter that the backend has. The resident"
+    " memory of the process holds the interpreter and all libraries; a framework's own counter holds its arrays alone; the"
+    " device's is its driver's figure. Compare like with like."
 )
 _MACHINE = (
     Column("machine", "machine"),
@@ -49,8 +49,8 @@ def facts(findings: Findings) -> tuple[tuple[str, str], ...]:
         return ()
     counts = runs["outcome"].value_counts()
     outcomes = ", ".join(f"{counts[each]} {wording.outcome(each)}" for each in OUTCOMES if each in counts)
-    flagged = int(((runs["outcome"] == "ok") & ~runs["clean"]).sum())
-    outcomes += f"; of the ok ones {flagged} flagged, and left out of means and ratios" if flagged else ""
+    flagged = int(((runs["outcome"] == "ok") & runs["flags"].map(bool).astype(bool)).sum())
+    outcomes += f"; of the ok ones {flagged} flagged, each left out of the figures that its flags spoil" if flagged else ""
     return (
         ("Evidence", _tiers(runs)),
         ("Runs", f"{len(runs)}: {outcomes}"),
@@ -66,8 +66,11 @@ def facts(findings: Findings) -> tuple[tuple[str, str], ...]:
 def _cells(runs: pd.DataFrame) -> str:
     """How much of the grid was measured."""
     cells = grid(runs)
-    measured, waiting = int((cells["n_clean"] > 0).sum()), int((cells["n_runs"] == 0).sum())
-    return f"{measured} of {len(cells)} cells measured" + (f", {waiting} not run yet" if waiting else "")
+    measured, waiting = cells["n_usable"] > 0, int((cells["n_runs"] == 0).sum())
+    spoilt = int((measured & (cells["n_clean"] == 0)).sum())
+    texts = [f"{int(measured.sum())} of {len(cells)} cells measured"]
+    texts += [f"{spoilt} of them without a rate, which flags spoil"] if spoilt else []
+    return ", ".join([*texts, *([f"{waiting} not run yet"] if waiting else [])])
 
 
 def machines(findings: Findings) -> Section:
@@ -90,7 +93,7 @@ def software(findings: Findings) -> Section:
     seen: dict[str, dict[str, set[str]]] = {}
     for party, versions in zip(party_names(findings.runs), findings.runs["versions"], strict=True):
         packages = seen.setdefault(party, {})
-        for package, version in _pairs(versions):
+        for package, version in pairs(versions):
             packages.setdefault(package, set()).add(version)
     rows = [{"party": party, "versions": _versions(packages)} for party, packages in sorted(seen.items())]
     mixed = int((findings.summaries["environments"].map(len) > 1).sum())
@@ -128,7 +131,7 @@ def _in_short(row: Record) -> Cell:
     if row["n_clean"]:
         return Cell(_rate(row) if row["tier"] == "measured" else f"ok ({row['tier']})", "good")
     if row["n_ok"]:
-        return Cell("flagged runs only", "quiet")
+        return Cell(f"rate spoilt ({', '.join(row['flags'])})", "quiet")
     outcomes = [each for each in OUTCOMES if row[f"n_{each}"]]
     tones = {wording.tone(each) for each in outcomes}
     return Cell(", ".join(map(wording.outcome, outcomes)), "bad" if "bad" in tones else "quiet")
@@ -145,7 +148,11 @@ def _rate(row: Record) -> str:
 
 def _peaks(row: Record) -> str:
     """Every meter that the cell has, each with its name: they do not count the same."""
-    peaks = ((row["host_peak_bytes"], "process"), (row["framework_peak_bytes"], f"{row['backend']}'s own counter"))
+    peaks = (
+        (row["host_peak_bytes"], "process"),
+        (row["device_peak_bytes"], "device"),
+        (row["framework_peak_bytes"], f"{row['backend']}'s own counter"),
+    )
     return ", ".join(f"{size} {meter}" for value, meter in peaks if (size := wording.size(value)))
 
 
@@ -161,8 +168,3 @@ def _distinct(runs: pd.DataFrame, column: str) -> list[str]:
 
 def _versions(packages: Mapping[str, set[str]]) -> str:
     return ", ".join(f"{package} {' or '.join(sorted(versions))}" for package, versions in sorted(packages.items()))
-
-
-def _pairs(versions: Any) -> list[tuple[str, str]]:
-    entries = versions.items() if isinstance(versions, Mapping) else versions if isinstance(versions, tuple) else ()
-    return [(str(package), str(version)) for package, version in entries]

@@ -19,15 +19,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.catalog import MachineProfile, machine_profiles
 from bench.files import atomic
-from bench.report import ledger, overview, results
+from bench.report import doubts, ledger, overview, results
 from bench.report.conditions import conditions
 from bench.report.document import Document, Section
+from bench.report.energy import energy
 from bench.report.findings import Findings, gather
 from bench.report.markdown import literal
 from bench.store import Damaged, read
 
 TITLE = "Wingspan: what was measured"
-FIGURES = ("memory", "speed", "ratios")
+FIGURES = ("memory", "speed", "ratios", "energy")
 _LOADER = PackageLoader("bench.report", "templates")
 _HTML = Environment(loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _MARKDOWN = Environment(
@@ -104,9 +105,9 @@ def to_markdown(document: Document) -> str:
 def _sections(findings: Findings) -> tuple[Section, ...]:
     makers = (
         *(overview.machines, overview.software, conditions, overview.glance, results.memory, results.speed, results.ratios),
-        *(ledger.holes, ledger.every_run, ledger.provenance),
+        *(energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run, ledger.provenance),
     )
-    return tuple(make(findings) for make in makers)
+    return tuple(section for make in makers if (section := make(findings)) is not None)
 
 
 def _relative(path: Path, folder: Path) -> str:

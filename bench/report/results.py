@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from bench.report import figures, memory_figure, wording
-from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
+from bench.report import doubts, figures, memory_figure, wording
+from bench.report.document import Cell, Column, Record, Section, Table, filled, records, tabulate
 from bench.report.findings import Findings
 
 
@@ -29,25 +29,28 @@ def _reading(row: Record) -> Cell | str:
 NOTHING = "Nothing to draw yet: no run has measured this."
 
 _WORKLOAD = (Column("workload", "row"), Column("method", "method"))
+_DEVICE = Column("peak, device", lambda row: wording.size(row["device_peak_bytes"]), "number")
 _SUMMARY = (
     *_WORKLOAD,
     Column("backend", "place"),
     Column("clean runs", "n_clean", "number"),
-    Column("steps, warm-up + measured", lambda row: " or ".join(row["step_counts"]), "number"),
+    Column("steps, warm-up + measured", wording.steps, "number"),
     Column("tokens/s", _rate, "number"),
     Column("95% interval", lambda row: wording.between(row["tokens_per_s_low"], row["tokens_per_s_high"]), "number"),
     Column("step", lambda row: wording.seconds(row["step_s_median"]), "number"),
     Column("peak, framework", lambda row: wording.size(row["framework_peak_bytes"]), "number"),
     Column("peak, process", lambda row: wording.size(row["host_peak_bytes"]), "number"),
+    _DEVICE,
     Column("to build", lambda row: wording.seconds(row["load_s"]), "number"),
     Column("implementation", "implementation_name"),
     Column("outcomes", wording.outcomes),
     Column("evidence", "tier"),
 )
 _SUMMARY_NOTE = (
-    "Rates and times are geometric means of clean runs (ended ok, not flagged), peaks their medians; each run is a fresh process."
-    " The interval is the t-interval of the geometric mean of rates across these runs and needs two. An empty entry was not"
-    " measured."
+    "Rates and times are geometric means of clean runs (ended ok, and no flag spoils their times), peaks the medians of the runs"
+    " whose memory no flag spoils; each run is a fresh process. The interval is that of the geometric mean of rates across these"
+    " runs: Student's t on logs, from ten runs a bootstrap; it needs two. Warm-up ends by rule, so its length may differ between"
+    " runs. An empty entry was not measured."
 )
 _RATIO = (
     *_WORKLOAD,
@@ -60,9 +63,10 @@ _RATIO = (
     Column("workload digest", "workload_digest", "code"),
 )
 _RATIO_TEXT = (
-    "Two parties are compared only where the workload's digest, the tokens that the frameworks received and the numbers of steps"
-    " are equal and the trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per second over clean"
-    " runs, the party named first divided by the second; the interval is Welch's t on logs, 95% for each ratio by itself."
+    "Two parties are compared only where the workload's digest, the tokens that the frameworks received and the numbers of"
+    " measured steps are equal and the trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per"
+    " second over runs whose times no flag spoils, the party named first divided by the second; the interval is Welch's t on"
+    " logs, from ten runs a bootstrap, 95% for each ratio by itself."
 )
 _REFUSED = (
     Column("first", "above"),
@@ -104,9 +108,12 @@ def speed(findings: Findings) -> Section:
     """Training rates, the table of summaries, and the implementations that it names."""
     drawn = figures.speed(findings.runs)
     mixed = int((findings.summaries["step_counts"].map(len) > 1).sum())
-    pooled = [f"{mixed} summaries pool runs of different numbers of steps; no ratio is made of them."] if mixed else []
+    pooled = [f"{mixed} summaries pool runs of different numbers of measured steps; no ratio is made of them."] if mixed else []
+    notes = [_SUMMARY_NOTE, *pooled, *doubts.outliers(findings)]
+    rows = records(findings.summaries)
+    columns = [column for column in _SUMMARY if column is not _DEVICE or filled([_DEVICE], rows)]
     tables = (
-        tabulate("Summaries", records(findings.summaries), _SUMMARY, [_SUMMARY_NOTE, *pooled]),
+        tabulate("Summaries", rows, columns, notes),
         tabulate("Implementations", _named(findings), _IMPLEMENTATION, [_IMPLEMENTATION_NOTE]),
     )
     return Section("speed", "Training rate", () if drawn else (NOTHING,), figure=drawn, tables=tables, warnings=findings.warnings)

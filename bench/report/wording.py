@@ -64,6 +64,32 @@ def seconds(value: float | None) -> str:
     return f"{number(value)} s" if number(value) else ""
 
 
+def watts(value: float | None) -> str:
+    """A power in watts, with its unit."""
+    return f"{number(value)} W" if number(value) else ""
+
+
+def cores(value: float | None) -> str:
+    """Processor time per time, in cores at work."""
+    return f"{number(value, 2)} cores" if number(value) else ""
+
+
+def whole(value: float | None) -> str:
+    """A whole number."""
+    return "" if value is None or math.isnan(value) else f"{value:,.0f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Whole numbers as one, or as the range that they span: "3", "3–7"."""
+    return "–".join(whole(end) for end in sorted({min(values), max(values)})) if values else ""
+
+
+def steps(row: Mapping[str, Any]) -> str:
+    """The steps of a summary, warm-up + measured: "3–7 + 10"; "" where they were not recorded."""
+    measured = " or ".join(map(whole, row["step_counts"]))
+    return f"{spread(row['warmups'])} + {measured}" if measured else ""
+
+
 def count(value: float | None, digits: int = 3) -> str:
     """A large count with its scale: 8.03B, 160K."""
     if value is None or math.isnan(value):

@@ -1,7 +1,8 @@
 """One worker process, watched.
 
-In: a job, a log file, the descriptors to inherit. Out: the worker's events as they come, and how it ended. The parent sleeps
-in `select` until an event, an interrupt or the deadline: it takes no processor from what it measures. A worker that stays
+In: a job, a log file, the descriptors to inherit. Out: the worker's events as they come, what the meters saw meanwhile, and how
+it ended. The parent sleeps in `select` until an event, an interrupt, a meter that is due, or the deadline: it takes hardly any
+processor from what it measures. A worker that stays
 silent too long is ended with its whole process group: SIGTERM, ten seconds, SIGKILL.
 """
 
@@ -17,43 +18,49 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from bench.meters.interface import Watched
 from bench.reading.strict import printable
 from bench.record import Event, event_from_line
 from bench.sweep.evidence import Ending, Trace, kernel_oom_kills, log_tail
 from bench.sweep.interrupt import Interrupt
+from bench.sweep.sampling import Recording, Sampler, sampling
 
 GRACE_S = 10.0
 EXIT_S = 60.0
 SLOWEST_STEPS = 20
 CHUNK_BYTES = 65_536
+ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""Cards are counted as the driver's meters count them, so that the card that computes is the one that is metered."""
 ROOT = Path(__file__).resolve().parents[2]
 """Where the package lies: the worker takes it from there, and nothing from the folder that the sweep was started in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a worker is told, and where its output goes."""
+    """What a worker is told, where its output goes, and for which device the meters are opened (None: no meters)."""
 
     cell: Mapping[str, Any]
     measure: Mapping[str, Any]
     event_timeout_s: float
     log: Path
     inherit: tuple[int, ...] = ()
+    watched: Watched | None = None
 
     def to_json(self) -> str:
         return json.dumps({"cell": self.cell, "measure": self.measure})
 
 
-def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> tuple[Trace, Ending]:
+def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> tuple[Trace, Ending, Recording]:
     """Start a worker, pass on its events, and return when its process is gone."""
     oom_before = kernel_oom_kills()
     trace = Trace()
-    with _worker(job) as (process, events):
-        stop = _listen(events, trace, job, interrupt, on_event)
+    with _worker(job) as (process, events), _metered(job, process.pid) as sampler:
+        stop = _listen(events, trace, job, interrupt, on_event, sampler)
+        sampler.finish()
         exit_code = _end(process, interrupt, willing=stop.closed)
     ending = Ending(
         exit_code=exit_code,
@@ -62,8 +69,19 @@ def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> 
         kernel_oom_kills=kernel_oom_kills() - oom_before,
         protocol_error=stop.protocol_error,
         log_tail=log_tail(job.log),
+        device_lost=sampler.recording.lost,
     )
-    return trace, ending
+    return trace, ending, sampler.recording
+
+
+@contextmanager
+def _metered(job: Job, pid: int) -> Iterator[Sampler]:
+    """The meters for the worker's process; none where the job wants none."""
+    if job.watched is None:
+        yield Sampler(Recording(), [], time.monotonic)
+        return
+    with sampling(replace(job.watched, pid=pid)) as sampler:
+        yield sampler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +102,7 @@ def _worker(job: Job) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         with job.log.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "bench.worker", str(writing)],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *_python_path()])},
+                env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(ROOT), *_python_path()])},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -121,20 +139,24 @@ def _hand_over(stdin: IO[bytes] | None, job: Job) -> None:
         return
 
 
-def _listen(events: int, trace: Trace, job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> _Stop:
-    """Read events until the pipe ends, an interrupt comes, or the worker is silent for longer than it may be."""
-    pending = b""
+def _listen(
+    events: int, trace: Trace, job: Job, interrupt: Interrupt, on_event: Callable[[Event], None], sampler: Sampler
+) -> _Stop:
+    """Read events, and the meters, until the pipe ends, an interrupt comes, or the worker is silent longer than it may be."""
+    pending, heard_s = b"", time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(events, selectors.EVENT_READ)
         selector.register(interrupt.descriptor, selectors.EVENT_READ)
         while not interrupt.requested:
             allowed_s = patience_s(job.event_timeout_s, trace)
-            ready = {key.fd for key, _ in selector.select(allowed_s)}
-            if not ready:
-                return _Stop(silence_s=allowed_s)
+            left_s = heard_s + allowed_s - time.monotonic()
+            ready = {key.fd for key, _ in selector.select(max(0.0, min(left_s, sampler.due_in_s())))}
+            sampler.sample()
             if events not in ready:
+                if left_s <= 0:
+                    return _Stop(silence_s=allowed_s)
                 continue
-            chunk = os.read(events, CHUNK_BYTES)
+            chunk, heard_s = os.read(events, CHUNK_BYTES), time.monotonic()
             if not chunk:
                 return _Stop(closed=True)
             *lines, pending = (pending + chunk).split(b"\n")
@@ -157,7 +179,7 @@ def _take(line: bytes, trace: Trace, on_event: Callable[[Event], None]) -> str |
         event = event_from_line(line)
     except ValueError:
         return printable(line[:200].decode(errors="replace"))
-    trace.take(event)
+    trace.take(event, time.monotonic())
     on_event(event)
     return None
 

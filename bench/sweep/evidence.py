@@ -8,28 +8,34 @@ byte counts) comes first; what the system saw comes second; silence is the last 
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.reading.strict import printable
-from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step
+from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step, Warm
 
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
 
 
 @dataclass
 class Trace:
-    """What a worker told, in order; `last` describes its last sign of life."""
+    """What a worker told, in order; `last` describes its last sign of life.
+
+    `origin_s` is the start of training on this process's monotonic clock. A step is told of at its end or a little later, so
+    the earliest origin that any step suggests is the closest one.
+    """
 
     started: Started | None = None
     loaded: Loaded | None = None
     steps: list[Step] = field(default_factory=list)
+    warm: Warm | None = None
+    origin_s: float | None = None
     finished: Finished | None = None
     failed: Failed | None = None
     last: str = "start of the process"
 
-    def take(self, event: Event) -> None:
-        """Add one event."""
+    def take(self, event: Event, at_s: float | None = None) -> None:
+        """Add one event, received at `at_s` of the monotonic clock (None: not known)."""
         match event:
             case Started():
                 self.started, self.last = event, "import of the framework"
@@ -38,6 +44,10 @@ class Trace:
             case Step():
                 self.steps.append(event)
                 self.last = f"step {event.step}"
+                self._set_origin(event, at_s)
+            case Warm():
+                self.warm = event
+                self.steps = [_in_phase(step, event.warmup_steps) for step in self.steps]
             case Progress():
                 self.last = event.what
             case Finished():
@@ -45,10 +55,23 @@ class Trace:
             case Failed():
                 self.failed, self.last = event, "its failure"
 
+    def _set_origin(self, step: Step, at_s: float | None) -> None:
+        if at_s is not None:
+            suggested_s = at_s - step.start_s - step.duration_s
+            self.origin_s = suggested_s if self.origin_s is None else min(self.origin_s, suggested_s)
+
+
+def _in_phase(step: Step, warmup_steps: int) -> Step:
+    """A step of training, in the phase that the end of warm-up puts it in."""
+    return replace(step, phase="warmup" if step.step <= warmup_steps else "measured")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How the worker's process ended. `exit_code` is negative for a signal; `silence_s` is set where the harness killed it."""
+    """How the worker's process ended. `exit_code` is negative for a signal; `silence_s` is set where the harness killed it.
+
+    `device_lost` is the driver's word, heard by a meter, that the device is gone.
+    """
 
     exit_code: int
     silence_s: float | None = None
@@ -56,14 +79,25 @@ class Ending:
     kernel_oom_kills: int = 0
     protocol_error: str | None = None
     log_tail: str = ""
+    device_lost: str | None = None
 
 
 def judge(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
-    """The outcome, and for everything but `ok` the reason."""
+    """The outcome, and for everything but `ok` the reason.
+
+    Where the driver lost the device, whatever the worker died of is taken for that; a run that finished keeps its result.
+    """
+    if trace.finished is not None and trace.failed is None:
+        return _judge_finished(trace)
+    if ending.device_lost is not None and not ending.interrupted:
+        return "device_lost", f"the driver lost the device after {trace.last}: {ending.device_lost}"
     if trace.failed is not None:
         return trace.failed.outcome, trace.failed.reason
-    if trace.finished is not None:
-        return _judge_finished(trace)
+    return _judge_unfinished(trace, ending)
+
+
+def _judge_unfinished(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
+    """A worker that told neither of a result nor of a failure."""
     if ending.interrupted:
         return "interrupted", f"stopped on request after {trace.last}"
     if ending.protocol_error is not None:

@@ -1,21 +1,31 @@
 """From what was seen to what is stored.
 
-In: a cell, the machine, the provenance, a worker's trace and the judgement on it. Out: the row of `runs`. Rates and medians are
-taken over the measured steps alone; a run that failed keeps whatever it had measured before.
+In: a cell, the machine, the provenance, a run as it was seen and the judgement on it. Out: the row of `runs`: its identity, its
+conditions, and what the assessments of `bench.trust` made of the steps and the readings. A run that cannot be true by one of
+the validators becomes `invalid`, whatever else was said of it.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
+from bench.catalog import MachineProfile, machine_profiles
 from bench.provenance import Provenance
-from bench.record import Machine, Outcome, Peaks, Run, Step, workload_columns
-from bench.spec import Cell
-from bench.sweep.evidence import Trace
+from bench.record import Machine, Outcome, Run, workload_columns
+from bench.spec import Cell, Measure
+from bench.sweep.seen import Seen
+from bench.sweep.told import told
+from bench.trust import warmup
+from bench.trust.assessed import Assessed
+from bench.trust.disturbance import disturbance
+from bench.trust.energy import energy
+from bench.trust.memory import memory
+from bench.trust.validators import Facts, observed_tick_s, violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +45,15 @@ def run_row(
     started_at: datetime,
     outcome: Outcome,
     reason: str | None,
-    trace: Trace | None = None,
-    parent_cpu_share: float | None = None,
+    seen: Seen | None = None,
+    measure: Measure | None = None,
 ) -> Run:
-    """The row of one run; without a trace (nothing was started) only the identity, the conditions and the outcome."""
+    """The row of one run; without `seen` (nothing was started) only the identity, the conditions and the outcome."""
     machine = context.machine
+    assessed = assess(cell, seen) if seen else Assessed()
+    if outcome == "ok" and seen:
+        wrong = violation(facts(context, cell, seen, assessed.columns))
+        outcome, reason = ("invalid", wrong) if wrong else (outcome, reason)
     return Run(
         run_id=run_id,
         started_at=started_at,
@@ -50,7 +64,7 @@ def run_row(
         cell=cell.id,
         cell_key=cell.key,
         workload_digest=cell.workload.digest,
-        workload=_workload(cell, trace),
+        workload=_workload(cell, seen),
         backend=cell.backend,
         device=cell.device,
         outcome=outcome,
@@ -61,23 +75,106 @@ def run_row(
         accelerator=_accelerator(cell, machine),
         memory_bytes=machine.memory_bytes,
         os_version=machine.os_version,
-        parent_cpu_share=parent_cpu_share,
-        **_versions(context.provenance, trace),
-        **(_measured(trace) if trace else {}),
+        warmup_rule=warmup.describe(warmup.rule_of(measure)) if measure else None,
+        versions=_versions(context.provenance, seen),
+        flags=tuple(sorted(assessed.flags)),
+        not_measured=_still_empty(assessed),
+        **assessed.columns,
     )
 
 
-def _workload(cell: Cell, trace: Trace | None) -> dict[str, Any]:
+def assess(cell: Cell, seen: Seen) -> Assessed:
+    """All assessments of one run, added up."""
+    own = Assessed({"parent_cpu_share": seen.parent_cpu_share, "device_settings": dict(seen.settings)})
+    said = told(seen)
+    return own + said + _memory(cell, seen, said.columns) + _energy(cell, seen) + _disturbance(cell, seen)
+
+
+def _memory(cell: Cell, seen: Seen, columns: Mapping[str, Any]) -> Assessed:
+    peaks = {name: columns[name] for name in ("framework_peak_bytes", "host_peak_bytes", "host_base_bytes")}
+    return memory(seen.readings, cell.device, missing=seen.missing, **peaks)
+
+
+def _energy(cell: Cell, seen: Seen) -> Assessed:
+    tokens = sum(step.tokens for step in seen.measured)
+    found = energy(
+        seen.readings,
+        seen.window,
+        tokens=tokens,
+        device=cell.device,
+        idle=seen.idle,
+        settings=seen.settings,
+        missing=seen.missing,
+    )
+    drift = () if seen.came_back else ("idle-drift",)
+    return Assessed(found.columns, (*found.flags, *drift), _asked(found.not_measured, seen))
+
+
+def _asked(not_measured: Mapping[str, str], seen: Seen) -> dict[str, str]:
+    """Without what a wall meter would have filled, where none was given: nobody expects it."""
+    given = bool(seen.wall or seen.wall_missing)
+    return {name: why for name, why in not_measured.items() if given or not name.startswith("wall_")}
+
+
+def _disturbance(cell: Cell, seen: Seen) -> Assessed:
+    return disturbance(
+        seen.readings,
+        seen.window,
+        device=cell.device,
+        missing=seen.missing,
+        settings_before=seen.recording.settings_before,
+        settings_after=seen.recording.settings_after,
+        idle_settings=seen.idle.settings if seen.idle else {},
+    )
+
+
+def facts(context: Context, cell: Cell, seen: Seen, columns: Mapping[str, Any]) -> Facts:
+    """What the validators look at."""
+    return Facts(
+        steps=seen.steps,
+        device=cell.device,
+        workload=cell.workload,
+        machine=context.machine,
+        columns=columns,
+        settings=seen.settings,
+        profile=_profile(context.machine.name),
+        swap_total_bytes=_swap_total_bytes(),
+        tick_s=_tick_s(),
+    )
+
+
+def _profile(name: str) -> MachineProfile | None:
+    return next((profile for profile in machine_profiles() if profile.name == name), None)
+
+
+@cache
+def _tick_s() -> float:
+    return observed_tick_s(time.perf_counter)
+
+
+@cache
+def _swap_total_bytes() -> int:
+    import psutil
+
+    return int(psutil.swap_memory().total)
+
+
+def _still_empty(assessed: Assessed) -> dict[str, str]:
+    """Reasons for columns that no assessment filled in the end."""
+    return {name: why for name, why in assessed.not_measured.items() if assessed.columns.get(name) is None}
+
+
+def _workload(cell: Cell, seen: Seen | None) -> dict[str, Any]:
     """The workload's columns; the parameter count is the built model's where there is one."""
     columns = workload_columns(cell.workload)
-    if trace and trace.loaded:
-        columns["parameters"] = trace.loaded.parameters
+    if seen and seen.trace.loaded:
+        columns["parameters"] = seen.trace.loaded.parameters
     return columns
 
 
-def _versions(provenance: Provenance, trace: Trace | None) -> dict[str, Any]:
-    backend = dict(trace.started.versions) if trace and trace.started else {}
-    return {"versions": {**provenance.versions, **backend}}
+def _versions(provenance: Provenance, seen: Seen | None) -> dict[str, str]:
+    backend = dict(seen.trace.started.versions) if seen and seen.trace.started else {}
+    return {**provenance.versions, **backend}
 
 
 def _accelerator(cell: Cell, machine: Machine) -> str | None:
@@ -85,41 +182,3 @@ def _accelerator(cell: Cell, machine: Machine) -> str | None:
     if cell.device == "cuda" and machine.gpus:
         return machine.gpus[0].name
     return machine.chip if cell.device in ("metal", "mps") else None
-
-
-def _measured(trace: Trace) -> dict[str, Any]:
-    peaks = trace.finished.peaks if trace.finished else Peaks(framework_peak_bytes=_highest(trace.steps))
-    return {
-        **_rates([step for step in trace.steps if step.phase == "measured"]),
-        "framework_peak_bytes": peaks.framework_peak_bytes,
-        "reserved_peak_bytes": peaks.reserved_peak_bytes,
-        "cache_peak_bytes": peaks.cache_peak_bytes,
-        "host_peak_bytes": trace.finished.host_peak_bytes if trace.finished else None,
-        "import_s": trace.started.import_s if trace.started else None,
-        "load_s": trace.loaded.load_s if trace.loaded else None,
-        "implementation": dict(trace.loaded.implementation) if trace.loaded else {},
-        "trainable_parameters": trace.loaded.trainable_parameters if trace.loaded else None,
-        "first_step_s": trace.steps[0].duration_s if trace.steps else None,
-        "warmup_steps": sum(step.phase == "warmup" for step in trace.steps),
-        "steps": len(trace.steps),
-        "loss_first": trace.steps[0].loss if trace.steps else None,
-        "loss_last": trace.steps[-1].loss if trace.steps else None,
-        "tokens_digest": trace.steps[0].tokens_digest if trace.steps else None,
-    }
-
-
-def _rates(measured: Sequence[Step]) -> dict[str, float]:
-    """Tokens per median step. Empty before the first measured step: not measured is not zero."""
-    if not measured:
-        return {}
-    median_s = statistics.median(step.duration_s for step in measured)
-    return {
-        "step_s_median": median_s,
-        "tokens_per_s": statistics.median(step.tokens for step in measured) / median_s,
-        "loss_tokens_per_s": statistics.median(step.loss_tokens for step in measured) / median_s,
-    }
-
-
-def _highest(steps: Sequence[Step]) -> int | None:
-    """The framework's peak as of the last steps seen, for a run that never finished."""
-    return max((step.framework_peak_bytes for step in steps if step.framework_peak_bytes is not None), default=None)

@@ -12,7 +12,7 @@ import pytest
 from bench.backends.hf import HuggingFace
 from bench.backends.interface import SeenStep
 from bench.data import Batches
-from bench.record import Loaded, Peaks
+from bench.record import Counters, Loaded
 from bench.spec import IMPLEMENTATION_FIELDS, Cell, Implementation, model_from_config, workload
 
 HF_SHAPE = {
@@ -66,7 +66,7 @@ class HfRun:
     session: Recorder
     loaded: Loaded
     batches: Batches
-    peaks: Peaks
+    peaks: Counters
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import torch
 
 from bench.backends import hf_device
 from bench.backends.interface import UnsupportedError
-from bench.record import Peaks
+from bench.record import Counters
 
 
 @pytest.fixture
@@ -31,21 +31,21 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_cuda_waits_and_counts_allocated_and_reserved(calls: list[str]) -> None:
     hf_device.synchronize("cuda")
     hf_device.start_counting("cuda")
-    assert hf_device.peaks("cuda") == Peaks(framework_peak_bytes=5, reserved_peak_bytes=7)
+    assert hf_device.counters("cuda") == Counters(framework_peak_bytes=5, reserved_peak_bytes=7)
     assert calls[:3] == ["cuda.synchronize", "cuda.empty_cache", "cuda.reset_peak_memory_stats"]
 
 
 def test_mps_waits_and_has_no_peak(calls: list[str]) -> None:
     hf_device.synchronize("mps")
     hf_device.start_counting("mps")
-    assert hf_device.peaks("mps") == Peaks()
+    assert hf_device.counters("mps") == Counters()
     assert calls == ["mps.synchronize"]
 
 
 def test_the_cpu_needs_neither(calls: list[str]) -> None:
     hf_device.synchronize("cpu")
     hf_device.start_counting("cpu")
-    assert hf_device.peaks("cpu") == Peaks()
+    assert hf_device.counters("cpu") == Counters()
     assert calls == []
 
 

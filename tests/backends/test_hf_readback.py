@@ -63,4 +63,5 @@ def test_compiles_where_asked(hf_cell: Callable[..., Cell], hf_run: Callable[...
     plain = hf_run(hf_cell(method=method, weights_dtype="float32"), repeat_every=1)
     assert compiled.loaded.implementation["compile"] == "inductor"
     assert compiled.session.losses == pytest.approx(plain.session.losses, rel=1e-3)
+    assert 0 < compiled.peaks.compile_s < sum(step.duration_s for step in compiled.session.steps)
     assert compiled.session.steps[0].duration_s > 5 * compiled.session.steps[2].duration_s

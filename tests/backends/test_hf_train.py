@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from bench.backends import hf_train
 from bench.backends.hf import HuggingFace
 from bench.backends.hf_build import attach_adapters, build
-from bench.backends.hf_train import train
+from bench.backends.hf_train import compile_s, train
 from bench.data import RESERVED_IDS, Batches
 from bench.spec import Cell, Workload
 
@@ -204,3 +205,14 @@ def test_a_small_tokenizer_is_enough_for_any_vocabulary(
     assert len(hf_train._tokenizer()) == RESERVED_IDS
     run = hf_run(hf_cell(config={"vocab_size": 20_000, "hidden_size": 32, "num_hidden_layers": 1}), max_steps=1)
     assert run.session.steps[0].tokens_digest == run.batches.digest(0, 1)
+
+
+def test_the_compilers_time_is_torchs_own_account(hf: HuggingFace) -> None:
+    """Traced here with the backend that compiles nothing further; inductor is tried in test_hf_readback."""
+    before_s = compile_s(compiling=True)
+    weight = torch.ones(3, requires_grad=True)
+    began_s = time.perf_counter()
+    torch.compile(lambda values: (values * weight).sum(), backend="aot_eager")(torch.ones(3)).backward()
+    took_s = time.perf_counter() - began_s
+    assert 0 < compile_s(compiling=True) - before_s < took_s
+    assert compile_s(compiling=False) == 0.0

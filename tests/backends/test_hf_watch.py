@@ -13,7 +13,7 @@ import torch
 from bench.backends import hf_watch
 from bench.backends.hf_watch import Feed, Watch, as_callback, targets
 from bench.data import Batches, TokenDigest, loss_mask
-from bench.record import Peaks
+from bench.record import Counters
 
 BATCHES = Batches(512, 2, 8)
 
@@ -83,7 +83,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(hf_watch, "time", SimpleNamespace(perf_counter=read))
     monkeypatch.setattr(hf_watch.hf_device, "synchronize", lambda device: done.append("wait"))
     monkeypatch.setattr(hf_watch.hf_device, "start_counting", lambda device: done.append("reset"))
-    monkeypatch.setattr(hf_watch.hf_device, "peaks", lambda device: Peaks(framework_peak_bytes=9))
+    monkeypatch.setattr(hf_watch.hf_device, "counters", lambda device: Counters(framework_peak_bytes=9))
     return done
 
 

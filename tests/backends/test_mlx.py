@@ -79,6 +79,9 @@ def test_a_cell_runs_and_learns_the_tokens_it_was_given(family: str, method: str
     assert losses[-1] is not None
     assert losses[-1] < losses[0] - 0.1
     (loaded,) = session.loads
+    assert loaded.build_s is not None
+    assert 0 < loaded.build_s < loaded.load_s
+    assert peaks.compile_s == 0.0
     assert loaded.parameters == count_parameters(FAMILIES[family])
     assert session.built[-1] == "building block 2 of 2"
     assert peaks.framework_peak_bytes == session.steps[-1].framework_peak_bytes

@@ -222,6 +222,12 @@ def test_the_choice_of_compiling_is_told(wanted: bool | None, text: str) -> None
 def test_without_the_variable_mlx_lm_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLX_DISABLE_COMPILE")
     assert mlx_train.compile_choice(None) == "mx.compile"
+    assert mlx_train.compile_s(None) is None
+
+
+def test_no_time_is_told_for_compiling_which_mlx_does_not_account_for() -> None:
+    assert mlx_train.compile_s(True) is None
+    assert mlx_train.compile_s(False) == mlx_train.compile_s(None) == 0.0
 
 
 def test_compiling_is_switched_off_and_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def make_run(model: str = "llama-3.1-8b", method: str = "lora", index: int = 0, 
     quantized = {"quantization_format": QUANTIZED.get(backend, "none") if method == "qlora" else "none"}
     row = {
         "run_id": digest(machine, backend, device, work, index),
-        "schema_version": 1,
+        "schema_version": 2,
         "started_at": datetime(2026, 3, 1, 9, tzinfo=UTC) + timedelta(minutes=7 * index),
         "machine": machine,
         "machine_id": digest(machine)[:12],
@@ -106,13 +106,46 @@ def make_run(model: str = "llama-3.1-8b", method: str = "lora", index: int = 0, 
         "accelerator": accelerator,
         "memory_bytes": memory,
         "os_version": system,
+        "warmup_rule": "first of 2 to 30 steps followed by 10 that are steady",
+        "outlier_steps": 0,
+        "host_cpu_share": 0.98,
+        "others_cpu_share": 0.05,
+        "swap_growth_bytes": 0,
+        "device_settings": [],
+        "not_measured": [],
     }
     return row | fields
+
+
+NEW_IN_2 = (
+    *("warmup_rule", "outlier_steps", "device_peak_scope", "device_settings", "not_measured", "others_cpu_share", "build_s"),
+    *("compile_s", "peak_power_w", "energy_counter_j", "energy_integral_j", "energy_above_idle_j", "j_per_token_above_idle"),
+    *("energy_window_s", "wall_power_w", "wall_energy_j"),
+)
+
+
+def powered(row: dict[str, Any], power_w: float, idle_w: float, **fields: Any) -> dict[str, Any]:
+    """The row with a counter of the scope that its device has, and an integral a little below it."""
+    scope = {"cuda": "gpu-board", "metal": "soc", "mps": "soc"}.get(row["device"], "package")
+    window_s = 10 * row["step_s_median"]
+    tokens = window_s * row["tokens_per_s"]
+    energy_j, above_j = power_w * window_s, (power_w - idle_w) * window_s
+    return {
+        **row,
+        **{"power_w": power_w, "peak_power_w": 1.2 * power_w, "power_scope": scope, "idle_power_w": idle_w},
+        **{"energy_j": energy_j, "energy_counter_j": energy_j, "energy_integral_j": energy_j / 1.02},
+        **{"j_per_token": energy_j / tokens, "j_per_token_above_idle": above_j / tokens},
+        **{"energy_above_idle_j": above_j, "energy_window_s": window_s},
+        **fields,
+    }
 
 
 def fail(row: dict[str, Any], outcome: str, reason: str) -> dict[str, Any]:
     """The row of a run that came to nothing: no measurement is left in it."""
     measured = ("tokens_per_s", "loss_tokens_per_s", "step_s_median", "framework_peak_bytes", "host_peak_bytes", "load_s")
+    measured += ("power_w", "peak_power_w", "idle_power_w", "energy_j", "energy_counter_j", "energy_integral_j", "power_scope")
+    measured += ("j_per_token", "j_per_token_above_idle", "energy_above_idle_j", "energy_window_s", "device_peak_bytes")
+    measured += ("device_peak_scope", "host_cpu_share", "others_cpu_share", "swap_growth_bytes", "outlier_steps")
     more = ("first_step_s", "warmup_steps", "steps", "trainable_parameters", "loss_first", "loss_last", "tokens_digest")
     return {**row, **dict.fromkeys(measured + more), "implementation": [], "outcome": outcome, "reason": reason}
 
@@ -136,7 +169,17 @@ def lesson_rows(repeats: int = 3, batch_sizes: tuple[int, ...] = ()) -> Iterator
                             framework_peak_bytes=int(peak), host_peak_bytes=int(2e9 + parameters / 20),
                             load_s=parameters / 6e8 * chance.lognormvariate(0, 0.1), **swept,
                         )  # fmt: skip
-                        yield _mishap(row, peak, chance)
+                        yield _mishap(_metered(row), peak, chance)
+
+
+def _metered(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with what the meters of its machine say of it: watts everywhere, the device's memory on the card."""
+    if row["device"] == "cuda":
+        settings = [("driver", "580.95.05"), ("power_limit_w", "450")]
+        device = {"device_peak_bytes": int(row["framework_peak_bytes"] * 1.1), "device_peak_scope": "process"}
+        return powered(row, 380.0, 22.0, device_settings=settings, **device)
+    missing = [("device_peak_bytes", "the driver counts no memory of a device that shares the computer's")]
+    return powered(row, 170.0, 9.0, not_measured=missing)
 
 
 def _mishap(row: dict[str, Any], peak: float, chance: random.Random) -> dict[str, Any]:
@@ -151,11 +194,16 @@ def _mishap(row: dict[str, Any], peak: float, chance: random.Random) -> dict[str
         return fail(row, "crashed", "GPU command buffer error 14 <IOGPUCommandQueueErrorDomain> in step 4")
     if chance.random() < 0.04:
         return {**row, "tokens_per_s": row["tokens_per_s"] * 0.7, "flags": ["throttled"]}
-    return row
+    return {**row, "flags": ["short-energy-window"]} if row["energy_window_s"] < 10 else row
+
+
+def as_schema_1(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as the first schema stored it."""
+    return {name: value for name, value in row.items() if name not in NEW_IN_2} | {"schema_version": 1}
 
 
 def toy_rows() -> Iterator[dict[str, Any]]:
-    """What the smoke suite gives on a CPU: two tiny architectures in two sizes, both backends, one without a counter."""
+    """What the smoke suite gives on a CPU: two tiny architectures in two sizes, both backends, one without counter; schema 1."""
     chance = random.Random(3)
     sizes = {"llama-tiny": 164_000, "llama-small": 524_000, "qwen3-tiny": 171_000, "qwen3-small": 540_000}
     for index, (model, parameters) in enumerate(sizes.items()):
@@ -163,12 +211,13 @@ def toy_rows() -> Iterator[dict[str, Any]]:
             for backend in ("hf", "mlx"):
                 for repeat in range(2):
                     rate = (900 if backend == "hf" else 1700) * 164_000 / parameters * chance.lognormvariate(0, 0.1)
-                    yield make_run(
+                    row = make_run(
                         model, method, 2 * index + repeat, machine="intel-xeon-2-cores", backend=backend, device="cpu",
                         parameters=parameters, tokens_per_s=rate, step_s_median=64 / rate, load_s=0.4, suite="smoke",
                         framework_peak_bytes=None if backend == "hf" else 11 * parameters + 3_000_000,
                         host_peak_bytes=900_000_000 if backend == "hf" else 310_000_000,
                     )  # fmt: skip
+                    yield as_schema_1(row)
 
 
 def many_rows(count: int) -> list[dict[str, Any]]:
@@ -227,3 +276,13 @@ def make_steps() -> Callable[..., pd.DataFrame]:
 @pytest.fixture(scope="session")
 def capacities() -> dict[str, int]:
     return dict(CAPACITIES)
+
+
+@pytest.fixture(scope="session")
+def powered_row() -> Callable[..., dict[str, Any]]:
+    return lambda power_w=100.0, idle_w=10.0, **fields: {**powered(make_run(**fields), power_w, idle_w), **fields}
+
+
+@pytest.fixture(scope="session")
+def old_row() -> Callable[..., dict[str, Any]]:
+    return lambda **fields: as_schema_1(make_run(**fields))

@@ -123,7 +123,7 @@ def test_the_page_asks_for_nothing_complains_of_nothing_and_draws_everything(
     seen = visit(report, width, scheme)
     assert seen.faults(report) == []
     assert report.as_uri() in seen.requests
-    assert [picture[0] for picture in seen.pictures] == ["svg"] * 3
+    assert [picture[0] for picture in seen.pictures] == ["svg"] * 4
     assert all(picture[1] > 300 and picture[2] > 200 and picture[3] > 50 for picture in seen.pictures)
 
 

@@ -34,7 +34,7 @@ def test_what_all_runs_share_is_said_once_and_no_field_is_forgotten(run_row: Row
     assert len(section.tables) == 1
     assert (told["batch_size"], told["learning_rate"], told["gradient_checkpointing"]) == ("2", "0.0001", "yes")
     assert (told["seed"], told["rank"], told["modules"]) == ("0", "8", "attention (q_proj, k_proj, v_proj, o_proj)")
-    assert told[conditions.STEPS] == "3 + 10"
+    assert (told[conditions.STEPS], told[conditions.WARMUP]) == ("10", "3")
     (note,) = section.tables[0].notes
     assert all(name in told or name in note for name in WORKLOAD_FIELDS[2:])
 
@@ -48,14 +48,15 @@ def test_what_differs_stands_beside_its_workloads(run_row: Row) -> None:
     ]
     assert "rank" not in shared(section)
     assert told == [
-        {"workloads": "llama-3.1-8b/batch_size=2 full", "rank": "none", conditions.STEPS: "2 + 11", "runs": "1"},
-        {"workloads": "llama-3.1-8b/batch_size=2 lora", "rank": "8", conditions.STEPS: "3 + 10", "runs": "1"},
+        {"workloads": "llama-3.1-8b/batch_size=2 full", "rank": "none", conditions.STEPS: "11", "runs": "1"},
+        {"workloads": "llama-3.1-8b/batch_size=2 lora", "rank": "8", conditions.STEPS: "10", "runs": "1"},
     ]
 
 
-def test_steps_that_differ_within_a_workload_are_all_told_and_failures_take_none(run_row: Row, failed_row: Row) -> None:
-    rows = [run_row(index=0), run_row(index=1, steps=23), failed_row("crashed", "gone", index=2)]
-    assert shared(made(*rows))[conditions.STEPS] == "3 + 10 or 3 + 20"
+def test_steps_that_differ_within_a_workload_are_all_told_and_failures_say_nothing(run_row: Row, failed_row: Row) -> None:
+    rows = [run_row(index=0), run_row(index=1, steps=23), {**run_row(index=2, steps=5), "outcome": "crashed"}]
+    assert shared(made(*rows))[conditions.STEPS] == "10 or 20"
+    assert shared(made(failed_row("oom_device", "full", steps=0, warmup_steps=0)))[conditions.STEPS] == "no run ended ok"
 
 
 def test_older_files_say_what_they_did_not_record(run_row: Row) -> None:
@@ -77,3 +78,26 @@ def test_modules_outside_the_known_sets_are_listed(names: str, told: str) -> Non
 def test_many_workloads_are_counted(run_row: Row) -> None:
     rows = [run_row(model=f"m{index}", batch_size=1 + index // 11) for index in range(12)]
     assert made(*rows).tables[1].rows[0][0].text.endswith(" and 3 more")
+
+
+def test_the_rule_of_warm_up_and_the_lengths_that_it_came_to_are_told(run_row: Row, old_row: Row) -> None:
+    told = shared(
+        made(run_row(index=0, warmup_rule="fixed: 3 steps"), run_row(index=1, warmup_rule="fixed: 3 steps", warmup_steps=7))
+    )
+    assert (told[conditions.RULE], told[conditions.WARMUP]) == ("fixed: 3 steps", "3–7")
+    old = shared(made(old_row()))
+    assert (old[conditions.RULE], old[conditions.WARMUP]) == ("not recorded", "3")
+
+
+def test_devices_are_told_as_they_were_set_on_each_machine(run_row: Row) -> None:
+    def row(index: int, limit: str) -> dict[str, Any]:
+        settings = [("power_limit_w", limit), ("persistence", "on")]
+        return run_row(index=index, machine="pc-rtx-4090", backend="hf", device_settings=settings)
+
+    table = made(row(0, "450"), row(1, "320"), run_row(index=2)).tables[-1]
+    assert table.title == "Device settings"
+    assert [[cell.text for cell in line] for line in table.rows] == [
+        ["pc-rtx-4090", "cuda", "persistence", "on"],
+        ["pc-rtx-4090", "cuda", "power_limit_w", "320 or 450"],
+    ]
+    assert all(table.title != "Device settings" for table in made(run_row()).tables)

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from bench import analysis
-from bench.report import figures
+from bench.report import dots, figures
 from bench.report.looks import Drawn
 
 Row = Callable[..., dict[str, Any]]
@@ -66,10 +66,10 @@ def test_workloads_beyond_the_limit_are_counted_in_the_caption(many_runs: pd.Dat
     runs = analysis.prepare(many_runs)
     figure = drawn(figures.speed(runs))
     ok = runs[runs["outcome"] == "ok"]
-    left_out = sum(max(0, group["work"].nunique() - figures.ROWS_PER_METHOD) for _, group in ok.groupby("method"))
+    left_out = sum(max(0, group["work"].nunique() - dots.ROWS_PER_PANEL) for _, group in ok.groupby("method"))
     assert left_out > 0
     assert f"{left_out} more workloads" in figure.caption
-    assert all(len(ax.get_yticks()) <= figures.ROWS_PER_METHOD for ax in axes)
+    assert all(len(ax.get_yticks()) <= dots.ROWS_PER_PANEL for ax in axes)
 
 
 def test_a_ratio_is_drawn_with_its_interval_and_a_line_at_one(run_row: Row, axes: list[Axes]) -> None:

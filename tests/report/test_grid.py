@@ -32,7 +32,7 @@ def test_every_workload_meets_every_backend_of_its_suite_and_machine(run_row: Ro
 
 def test_runs_that_failed_or_are_flagged_are_no_measurement_but_were_run(run_row: Row, failed_row: Row) -> None:
     (cell,) = spanned(run_row(index=0, flags=["throttled"]), failed_row("crashed", "gone", index=1)).to_dict("records")
-    assert (cell["n_runs"], cell["n_clean"]) == (2, 0)
+    assert (cell["n_runs"], cell["n_clean"], cell["n_usable"]) == (2, 0, 1)
 
 
 def test_a_model_whose_size_only_some_rows_know_is_one_workload(run_row: Row) -> None:

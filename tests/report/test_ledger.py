@@ -30,8 +30,25 @@ def test_a_cell_that_never_ran_is_a_hole_with_every_reason(failed_row: Row) -> N
     assert hole["reasons"] == "signal 11; signal 9"
 
 
-def test_a_cell_with_flagged_runs_only_is_a_hole(run_row: Row) -> None:
-    assert entries(made(ledger.holes, run_row(flags=["throttled"])))["reasons"] == "every ok run is flagged"
+def test_a_cell_of_which_flags_spoil_everything_is_a_hole_with_cause_and_remedy(run_row: Row) -> None:
+    reasons = entries(made(ledger.holes, run_row(flags=["swapped"])))["reasons"]
+    assert reasons.startswith("every ok run is flagged: swapped: the system swapped")
+    assert "(remedy: close other programs" in reasons
+
+
+def test_a_cell_spoilt_for_time_is_named_with_the_flags_and_shows_its_memory(run_row: Row, powered_row: Row) -> None:
+    rows = [powered_row(index=0, flags=["throttled", "untracked-memory"]), powered_row(index=1, flags=["throttled"])]
+    section = made(ledger.holes, *rows)
+    hole = entries(section)
+    assert section.tables[0].title == "Spoilt by flags"
+    assert (hole["spoilt"], hole["outcomes"]) == ("time, energy", "2 ok (2 flagged)")
+    assert hole["by"].startswith("throttled: the driver slowed")
+    assert "untracked-memory" not in hole["by"]
+    assert entries(made(ledger.holes, run_row(flags=["throttled"])))["spoilt"] == "time"
+
+
+def test_a_kind_that_was_never_measured_is_not_spoilt(run_row: Row) -> None:
+    assert made(ledger.holes, run_row(flags=["short-energy-window"])).tables == ()
 
 
 def test_a_cell_that_ran_once_is_none(run_row: Row, failed_row: Row) -> None:
@@ -83,3 +100,20 @@ def test_copies_are_counted_and_named(run_row: Row) -> None:
     more = made(ledger.copies, *rows, *({**row, "machine": "z-copy"} for row in rows))
     assert more.texts[0].startswith("2 stored runs bear the id")
     assert len(made(ledger.every_run, *rows, {**rows[0], "machine": "z-copy"}).tables[0].rows) == 2
+
+
+def test_what_disturbed_a_run_stands_in_its_row(run_row: Row) -> None:
+    memory = {"device_peak_bytes": 5_000_000_000, "device_peak_scope": "device-less-before", "swap_growth_bytes": 2_000_000}
+    rows = [run_row(index=index, tokens_per_s=400.0 + index) for index in range(5)]
+    rows += [run_row(index=9, tokens_per_s=900.0, outlier_steps=2, others_cpu_share=1.25, **memory)]
+    last, first = entries(made(ledger.every_run, *rows), 5), entries(made(ledger.every_run, *rows), 0)
+    assert (last["peak, device"], last["swap growth"]) == ("5.00 GB (the whole device, less before)", "2.00 MB")
+    assert (last["processor"], last["processor, others"], last["outlying steps"]) == ("0.98 cores", "1.2 cores", "2")
+    assert (last["rate among its repeats"], first["rate among its repeats"]) == ("stands apart", "")
+    assert (first["peak, device"], first["swap growth"], first["outlying steps"]) == ("", "0 GB", "0")
+
+
+def test_columns_that_no_run_has_are_left_out(old_row: Row) -> None:
+    old = entries(made(ledger.every_run, {**old_row(), "host_cpu_share": None, "swap_growth_bytes": None}))
+    assert not {"peak, device", "swap growth", "processor", "processor, others", "outlying steps"} & set(old)
+    assert old["tokens/s"] == "400"

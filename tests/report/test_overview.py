@@ -36,8 +36,8 @@ def test_facts_count_runs_by_outcome_and_name_the_evidence(run_row: Row, failed_
     ]
     facts = dict(overview.facts(findings(*rows)))
     assert facts["Evidence"] == "measured (3 runs), stand-in (1 runs)"
-    assert facts["Runs"] == "4: 3 ok, 1 timeout; of the ok ones 1 flagged, and left out of means and ratios"
-    assert facts["Schema"] == "1"
+    assert facts["Runs"] == "4: 3 ok, 1 timeout; of the ok ones 1 flagged, each left out of the figures that its flags spoil"
+    assert facts["Schema"] == "2"
     assert overview.facts(findings()) == ()
 
 
@@ -72,7 +72,7 @@ def test_a_glance_tells_rate_and_meter_or_what_came_instead(run_row: Row, failed
     assert told["mlx@metal"][1] == "good"
     assert told["hf@cuda"] == ("out of memory (device)", "bad")
     assert told["fake@cpu"] == ("unsupported", "quiet")
-    assert told["hf@mps"] == ("flagged runs only", "quiet")
+    assert told["hf@mps"] == ("rate spoilt (throttled)", "quiet")
 
 
 def test_a_glance_tells_the_geometric_mean_and_its_spread(run_row: Row) -> None:
@@ -110,3 +110,14 @@ def test_machines_are_told_as_their_runs_describe_them(run_row: Row) -> None:
         "NVIDIA GeForce RTX 4090",
         "Ubuntu 24.04",
     ]
+
+
+def test_the_top_says_how_many_cells_have_no_rate(run_row: Row) -> None:
+    rows = [run_row(), run_row(method="full", flags=["throttled"]), run_row(method="qlora", flags=["swapped"])]
+    assert dict(overview.facts(findings(*rows)))["Cells"] == "2 of 3 cells measured, 1 of them without a rate, which flags spoil"
+
+
+def test_a_glance_shows_the_memory_of_a_cell_whose_rate_is_spoilt(run_row: Row) -> None:
+    device = {"device_peak_bytes": 21_000_000_000, "device_peak_scope": "process"}
+    (table,) = overview.glance(findings(run_row(flags=["throttled"], **device))).tables
+    assert table.rows[0][3].text == "3.00 GB process, 21.0 GB device, 20.0 GB mlx's own counter"

@@ -123,10 +123,10 @@ def test_every_run_stands_there_with_its_outcome_and_reason(lesson: str, lesson_
     assert all(reason in ledger for reason in set(lesson_runs["reason"].dropna()) if "<" not in reason)
 
 
-def test_the_three_figures_stand_in_the_page_and_are_described(lesson: str) -> None:
+def test_the_figures_stand_in_the_page_and_are_described(lesson: str) -> None:
     elements = Elements(lesson)
-    assert elements.tags.count("svg") == 3
-    assert elements.values("role").count("img") == 3
+    assert elements.tags.count("svg") == 4
+    assert elements.values("role").count("img") == 4
     labelled = [value for tag, name, value in elements.attributes if (tag, name) == ("svg", "aria-labelledby")]
     assert {identity for value in labelled for identity in value.split()} <= set(elements.values("id"))
 
@@ -234,7 +234,7 @@ def test_the_twin_has_the_same_tables_and_links_to_the_figures(lesson_runs: pd.D
     tables = [table for section in document.sections for table in section.tables]
     assert kinds.count("table_open") == len(tables)
     assert kinds.count("tr_open") == sum(len(table.rows) + 1 for table in tables)
-    assert kinds.count("image") == 3
+    assert kinds.count("image") == 4
     for name in page.FIGURES:
         assert f"(figures/{name}.svg)" in page.to_markdown(document)
 
@@ -259,7 +259,7 @@ def stored(results: Path, row: dict[str, Any]) -> None:
     """One row of the factory, put where the store puts it."""
     known = {field.name for field in fields(Run)}
     workload = {name: row.get(name) for name in WORKLOAD_COLUMNS}
-    maps = {name: dict(row[name]) for name in ("implementation", "versions")}
+    maps = {name: dict(row[name]) for name in ("implementation", "versions", "device_settings", "not_measured")}
     run = Run(
         **{
             **{name: value for name, value in row.items() if name in known},

@@ -39,8 +39,8 @@ def test_numbers_of_steps_are_told_and_where_they_were_pooled(run_row: Row) -> N
     assert entries(alike)["steps, warm-up + measured"] == "3 + 10"
     assert len(alike.notes) == 1
     mixed = results.speed(findings(run_row(index=0), run_row(index=1, warmup_steps=1, steps=3))).tables[0]
-    assert entries(mixed)["steps, warm-up + measured"] == "1 + 2 or 3 + 10"
-    assert mixed.notes[1] == "1 summaries pool runs of different numbers of steps; no ratio is made of them."
+    assert entries(mixed)["steps, warm-up + measured"] == "1–3 + 2 or 10"
+    assert mixed.notes[1] == "1 summaries pool runs of different numbers of measured steps; no ratio is made of them."
 
 
 def test_what_was_not_measured_is_empty_and_zero_is_zero(run_row: Row) -> None:
@@ -121,3 +121,17 @@ def test_the_main_memory_of_an_unlisted_machine_is_told_too(run_row: Row) -> Non
 def test_without_anything_to_draw_it_says_so(failed_row: Row) -> None:
     nothing = findings(failed_row("unsupported", "no", parameters=None))
     assert results.memory(nothing).texts == results.speed(nothing).texts == (results.NOTHING,)
+
+
+def test_rates_that_stand_apart_are_noted_by_their_run(run_row: Row) -> None:
+    rows = [run_row(index=index, tokens_per_s=rate) for index, rate in enumerate((400.0, 401.0, 399.0, 402.0, 398.0, 700.0))]
+    note = results.speed(findings(*rows)).tables[0].notes[1]
+    assert note.startswith("1 rate stands apart")
+    assert rows[5]["run_id"] in note
+    assert len(results.speed(findings(*rows[:5])).tables[0].notes) == 1
+
+
+def test_the_peak_on_the_device_is_told_where_some_run_has_it(run_row: Row) -> None:
+    peak = run_row(device_peak_bytes=5_000_000_000, device_peak_scope="process")
+    assert entries(results.speed(findings(peak)).tables[0])["peak, device"] == "5.00 GB"
+    assert "peak, device" not in entries(results.speed(findings(run_row())).tables[0])

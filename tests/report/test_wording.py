@@ -89,3 +89,15 @@ def test_times_are_told_in_utc_and_missing_ones_are_not() -> None:
     assert wording.moment(pd.NaT) == wording.moment(None) == ""
     assert wording.seconds(2.0) == "2.00 s"
     assert wording.seconds(None) == ""
+
+
+def test_whole_numbers_and_their_range() -> None:
+    assert (wording.whole(1234.0), wording.whole(0), wording.whole(None), wording.whole(math.nan)) == ("1,234", "0", "", "")
+    assert (wording.spread([3.0]), wording.spread([7.0, 3.0, 5.0]), wording.spread([])) == ("3", "3–7", "")
+    assert wording.steps({"warmups": (3.0, 7.0), "step_counts": (10.0,)}) == "3–7 + 10"
+    assert wording.steps({"warmups": (), "step_counts": ()}) == ""
+
+
+def test_watts_and_cores() -> None:
+    assert (wording.watts(380.04), wording.watts(0.0), wording.watts(None)) == ("380 W", "0 W", "")
+    assert (wording.cores(0.984), wording.cores(math.nan)) == ("0.98 cores", "")

@@ -14,9 +14,12 @@ from typing import Any
 
 import psutil
 import pytest
+from fake_meters import PlayedMeter, lost_after
 
-from bench.record import Event, Loaded, Started, Step
+from bench.meters.interface import Value, Watched
+from bench.record import Event, Loaded, Started, Step, Warm
 from bench.spec import Cell, Measure
+from bench.sweep import sampling
 from bench.sweep.child import Job, patience_s, watch
 from bench.sweep.evidence import Trace, judge
 from bench.sweep.interrupt import catch_interrupts
@@ -30,7 +33,7 @@ def played(fake_cell: Callable[..., Cell], tmp_path: Path) -> Watch:
 
     def play(event_timeout_s: float = 30.0, on_event: Callable[[Event], None] | None = None, **plays: Any) -> Any:
         cell = fake_cell(**plays)
-        measure = Measure(warmup_steps=1, steps=2)
+        measure = Measure(warmup_steps=1, warmup_max_steps=1, steps=2)
         events: list[Event] = []
 
         def take(event: Event) -> None:
@@ -40,7 +43,8 @@ def played(fake_cell: Callable[..., Cell], tmp_path: Path) -> Watch:
 
         job = Job(cell=cell.to_json(), measure=asdict(measure), event_timeout_s=event_timeout_s, log=tmp_path / "logs" / "log")
         with catch_interrupts() as interrupt:
-            trace, ending = watch(job, interrupt, take)
+            trace, ending, recording = watch(job, interrupt, take)
+            assert recording.readings == []  # no meters were asked for
         return trace, *judge(trace, ending), events
 
     return play
@@ -50,10 +54,10 @@ def test_a_run_that_goes_well_tells_its_story_in_order(played: Watch) -> None:
     trace, outcome, reason, events = played(peak_bytes=5)
     assert (outcome, reason) == ("ok", None)
     kinds = [type(event) for event in events if type(event).__name__ != "Progress"]
-    assert kinds == [Started, Loaded, Step, Step, Step, type(trace.finished)]
+    assert kinds == [Started, Loaded, Step, Warm, Step, Step, type(trace.finished)]
     assert [step.phase for step in trace.steps] == ["warmup", "measured", "measured"]
     assert trace.finished is not None
-    assert trace.finished.peaks.framework_peak_bytes == 5
+    assert trace.finished.counters.framework_peak_bytes == 5
     assert (trace.finished.host_peak_bytes or 0) > 1_000_000
 
 
@@ -153,7 +157,7 @@ def test_a_worker_whose_parent_is_gone_ends_by_itself(fake_cell: Callable[..., C
     )
     os.close(writing)
     cell = fake_cell(**plays)
-    measure = asdict(Measure(warmup_steps=0, steps=10_000))
+    measure = asdict(Measure(warmup_steps=0, warmup_max_steps=0, steps=10_000))
     assert worker.stdin is not None
     worker.stdin.write(json.dumps({"cell": cell.to_json(), "measure": measure}).encode())
     worker.stdin.close()
@@ -163,3 +167,36 @@ def test_a_worker_whose_parent_is_gone_ends_by_itself(fake_cell: Callable[..., C
     timer.start()
     assert worker.wait() == 1
     timer.cancel()
+
+
+def test_meters_are_read_while_the_worker_works_and_for_its_process(
+    fake_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = PlayedMeter(time.monotonic, lambda since_s: [Value("power", 100.0 + since_s)], interval_s=0.05)
+    monkeypatch.setattr(sampling, "_meters", lambda: iter([meter]))
+    measure = asdict(Measure(warmup_steps=0, warmup_max_steps=0, steps=5))
+    watched = Watched(device="cpu")
+    job = Job(cell=fake_cell(step_s=0.2).to_json(), measure=measure, event_timeout_s=30, log=tmp_path / "log", watched=watched)
+    with catch_interrupts() as interrupt:
+        trace, ending, recording = watch(job, interrupt, lambda _: None)
+    assert judge(trace, ending)[0] == "ok"
+    assert meter.closed == 1
+    assert [each.pid is not None and each.device == "cpu" for each in meter.opened] == [True]
+    assert trace.origin_s is not None
+    during = [each for each in recording.readings if trace.origin_s <= each.t_s <= trace.origin_s + 1.0]
+    assert 10 <= len(during) <= 21
+    assert recording.readings[-1].t_s >= trace.origin_s + 1.0
+
+
+def test_a_device_that_its_driver_loses_is_the_reason_of_a_worker_that_died_of_it(
+    fake_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = PlayedMeter(time.monotonic, lost_after(0.01, Value("power", 300.0)), interval_s=0.02)
+    monkeypatch.setattr(sampling, "_meters", lambda: iter([meter]))
+    cell = fake_cell(step_s=0.1, fail="crashed", fail_at_step=3)
+    measure = asdict(Measure(warmup_steps=0, warmup_max_steps=0, steps=5))
+    job = Job(cell=cell.to_json(), measure=measure, event_timeout_s=30, log=tmp_path / "log", watched=Watched(device="cpu"))
+    with catch_interrupts() as interrupt:
+        trace, ending, _ = watch(job, interrupt, lambda _: None)
+    assert [step.step for step in trace.steps] == [1, 2]
+    assert judge(trace, ending) == ("device_lost", "the driver lost the device after its failure: GPU is lost")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.record import Failed, Finished, Loaded, Peaks, Progress, Started, Step
+from bench.record import Counters, Failed, Finished, Loaded, Progress, Started, Step, Warm
 from bench.sweep.evidence import Ending, Trace, judge, kernel_oom_kills, log_tail
 
 STEP = Step(step=4, phase="measured", start_s=0, duration_s=1, tokens=1, loss_tokens=1, loss=1.0)
 
 
-def trace(*events: Started | Progress | Loaded | Step | Finished | Failed) -> Trace:
+def trace(*events: Started | Progress | Loaded | Step | Warm | Finished | Failed) -> Trace:
     made = Trace()
     for event in events:
         made.take(event)
@@ -20,12 +20,12 @@ def trace(*events: Started | Progress | Loaded | Step | Finished | Failed) -> Tr
 LOADED = Loaded(load_s=1, parameters=1, trainable_parameters=1, implementation={})
 CASES = {
     "finished without a step": (
-        trace(LOADED, Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=0),
+        trace(LOADED, Finished(counters=Counters(), host_peak_bytes=1)), Ending(exit_code=0),
         ("invalid", "the worker says that it is finished, without a measured step, after 0 steps"),
     ),
-    "finished": (trace(LOADED, STEP, Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=0), ("ok", None)),
+    "finished": (trace(LOADED, STEP, Finished(counters=Counters(), host_peak_bytes=1)), Ending(exit_code=0), ("ok", None)),
     "finished, then a crash at teardown": (
-        trace(LOADED, STEP, Finished(peaks=Peaks(), host_peak_bytes=1)), Ending(exit_code=-11), ("ok", None),
+        trace(LOADED, STEP, Finished(counters=Counters(), host_peak_bytes=1)), Ending(exit_code=-11), ("ok", None),
     ),
     "the framework's own word": (
         trace(Failed(outcome="oom_device", reason="tried to allocate 2 GiB")), Ending(exit_code=0),
@@ -51,6 +51,18 @@ CASES = {
         trace(), Ending(exit_code=3, log_tail="libcuda not found"),
         ("crashed", "the process ended by exit code 3 after start of the process; the log ends: libcuda not found"),
     ),
+    "the driver lost the device": (
+        trace(STEP), Ending(exit_code=1, device_lost="GPU is lost"),
+        ("device_lost", "the driver lost the device after step 4: GPU is lost"),
+    ),
+    "the device went, and the framework called it something else": (
+        trace(STEP, Failed(outcome="crashed", reason="RuntimeError: CUDA error")), Ending(exit_code=0, device_lost="GPU is lost"),
+        ("device_lost", "the driver lost the device after its failure: GPU is lost"),
+    ),
+    "the device went after the last step": (
+        trace(LOADED, STEP, Finished(counters=Counters(), host_peak_bytes=1)), Ending(exit_code=0, device_lost="GPU is lost"),
+        ("ok", None),
+    ),
     "nonsense on the pipe": (
         trace(), Ending(exit_code=-15, protocol_error="hello"),
         ("crashed", "the worker sent something that is no event: hello"),
@@ -62,6 +74,25 @@ CASES = {
 def test_judgements(case: tuple[Trace, Ending, tuple[str, str | None]]) -> None:
     seen, ending, expected = case
     assert judge(seen, ending) == expected
+
+
+def numbered(number: int, start_s: float = 0.0, duration_s: float = 1.0) -> Step:
+    return Step(step=number, phase="warmup", start_s=start_s, duration_s=duration_s, tokens=1, loss_tokens=1, loss=1.0)
+
+
+def test_the_end_of_warm_up_puts_the_steps_told_before_in_their_phase() -> None:
+    seen = trace(*(numbered(number) for number in (1, 2, 3, 4)))
+    assert [step.phase for step in seen.steps] == ["warmup"] * 4
+    seen.take(Warm(warmup_steps=2, troubles=("unsteady",)))
+    assert [step.phase for step in seen.steps] == ["warmup", "warmup", "measured", "measured"]
+    assert seen.warm == Warm(warmup_steps=2, troubles=("unsteady",))
+
+
+def test_the_start_of_training_is_the_earliest_that_any_step_suggests() -> None:
+    seen = trace()
+    for number, told_s in ((1, 101.3), (2, 102.002), (3, 103.1)):  # told 300, 2 and 100 ms after the step's end
+        seen.take(numbered(number, start_s=number - 1.0), told_s)
+    assert seen.origin_s == pytest.approx(100.002)
 
 
 def test_the_kernels_counters_are_read(tmp_path: Path) -> None:

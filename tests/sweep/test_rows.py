@@ -7,10 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from bench.provenance import Provenance
-from bench.record import Finished, Gpu, Loaded, Machine, Peaks, Run, Started, Step
-from bench.spec import WORKLOAD_FIELDS, Cell
+from bench.record import Counters, Finished, Gpu, Loaded, Machine, Reading, Run, Started, Step, Warm
+from bench.spec import WORKLOAD_FIELDS, Cell, Measure
 from bench.sweep.evidence import Trace
 from bench.sweep.rows import Context, run_row
+from bench.sweep.sampling import Recording
+from bench.sweep.seen import Seen
+from bench.trust.energy import Idle
+from bench.trust.flags import FLAGS
 
 WHEN = datetime(2026, 11, 30, tzinfo=UTC)
 
@@ -22,7 +26,7 @@ def context(machine: Machine) -> Context:
 
 def step(number: int, duration_s: float, phase: str = "measured", peak: int | None = 7) -> Step:
     return Step(
-        step=number, phase=phase, start_s=0, duration_s=duration_s, tokens=100, loss_tokens=98, loss=5.0 - number,
+        step=number, phase=phase, start_s=0, duration_s=duration_s, tokens=16, loss_tokens=14, loss=5.0 - number,
         framework_peak_bytes=peak, tokens_digest=f"d{number}",
     )  # type: ignore[arg-type]  # fmt: skip
 
@@ -37,16 +41,16 @@ def full_trace() -> Trace:
 
 
 def make(context: Context, cell: Cell, trace: Trace | None, outcome: str = "ok", reason: str | None = None) -> Run:
-    return run_row(context, cell, "r1", WHEN, outcome, reason, trace)  # type: ignore[arg-type]
+    return run_row(context, cell, "r1", WHEN, outcome, reason, Seen(trace) if trace else None)  # type: ignore[arg-type]
 
 
 def test_a_whole_run(context: Context, fake_cell: Callable[..., Cell]) -> None:
     trace = full_trace()
-    trace.take(Finished(peaks=Peaks(framework_peak_bytes=9, cache_peak_bytes=0), host_peak_bytes=11))
+    trace.take(Finished(counters=Counters(framework_peak_bytes=9, cache_peak_bytes=0), host_peak_bytes=11))
     run = make(context, fake_cell(), trace)
     assert run.step_s_median == 2.0
-    assert run.tokens_per_s == 50.0
-    assert run.loss_tokens_per_s == 49.0
+    assert run.tokens_per_s == 8.0
+    assert run.loss_tokens_per_s == 7.0
     assert (run.framework_peak_bytes, run.cache_peak_bytes, run.reserved_peak_bytes) == (9, 0, None)
     assert (run.host_peak_bytes, run.import_s, run.load_s, run.first_step_s, run.steps) == (11, 3.0, 1.0, 50.0, 4)
     assert (run.warmup_steps, run.steps) == (1, 4)
@@ -60,7 +64,7 @@ def test_a_whole_run(context: Context, fake_cell: Callable[..., Cell]) -> None:
 def test_a_run_that_ran_out_of_memory_keeps_what_it_had(context: Context, fake_cell: Callable[..., Cell]) -> None:
     run = make(context, fake_cell(), full_trace(), "oom_device", "tried to allocate 2 GiB")
     assert (run.outcome, run.reason) == ("oom_device", "tried to allocate 2 GiB")
-    assert run.tokens_per_s == 50.0
+    assert run.tokens_per_s == 8.0
     assert run.framework_peak_bytes == 7
     assert run.host_peak_bytes is None
 
@@ -89,3 +93,74 @@ def test_the_accelerator_is_what_computes(context: Context, machine: Machine, fa
     assert make(replace(context, machine=card), replace(cell, device="cuda"), None).accelerator == "NVIDIA GeForce RTX 4090"
     assert make(replace(context, machine=card), cell, None).accelerator is None
     assert make(context, replace(cell, device="metal"), None).accelerator == "Test Chip"
+
+
+def test_the_flags_of_warm_up_and_its_rule_are_stored(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    trace = full_trace()
+    trace.take(Warm(warmup_steps=1, troubles=("unsteady", "memory-growing")))
+    trace.take(Finished(counters=Counters(), host_peak_bytes=None))
+    run = run_row(context, fake_cell(), "r1", WHEN, "ok", None, Seen(trace), measure=Measure())
+    assert run.flags == ("memory-growing", "unsteady")
+    assert run.warmup_rule is not None
+    assert run.warmup_rule.startswith("first of 2 to 30 steps")
+    assert run.outcome == "ok"
+
+
+def test_what_cannot_be_true_is_invalid_with_cause_and_remedy(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    trace = full_trace()
+    trace.steps = [replace(each, loss=float("nan")) for each in trace.steps]
+    run = make(context, fake_cell(), trace)
+    assert run.outcome == "invalid"
+    assert run.reason is not None
+    assert run.reason.startswith("loss-not-finite: ")
+    assert run.tokens_per_s == 8.0  # what it had measured is kept, as of any run that failed
+    crashed = make(context, fake_cell(), trace, "crashed", "its own reason")
+    assert (crashed.outcome, crashed.reason) == ("crashed", "its own reason")
+
+
+def test_an_empty_column_says_why(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    trace = full_trace()
+    trace.take(Finished(counters=Counters(), host_peak_bytes=11))
+    seen = Seen(trace, Recording(missing={"rapl": "virtual machines have no counter"}))
+    run = run_row(context, fake_cell(), "r1", WHEN, "ok", None, seen)
+    assert (run.power_w, run.energy_j, run.framework_peak_bytes, run.device_peak_bytes) == (None,) * 4
+    assert "virtual machines have no counter" in run.not_measured["power_w"]
+    assert {"framework_peak_bytes", "device_peak_bytes", "compile_s", "energy_j", "j_per_token"} <= run.not_measured.keys()
+    assert "swapped" in run.not_measured  # a flag that nothing could judge is no clean bill
+    assert not any(getattr(run, column) for column in run.not_measured.keys() - FLAGS.keys())
+
+
+def readings(watts: float, joules_per_s: float) -> list[Reading]:
+    """A board at ten readings a second, from 5 s before training to 60 s after its start, on the parent's clock (origin 100)."""
+    times = [95 + tick / 10 for tick in range(650)]
+    power = [("power", "W", watts) for _ in times]
+    made = [
+        Reading(t_s=t_s, meter="nvml", scope="gpu-board", quantity=quantity, unit=unit, value=value + (tick % 3) * 1e-3)
+        for tick, (t_s, (quantity, unit, value)) in enumerate(zip(times, power, strict=True))
+    ]
+    return made + [
+        Reading(t_s=t_s, meter="nvml", scope="gpu-board", quantity="energy", unit="J", value=1e6 + joules_per_s * t_s)
+        for t_s in times
+    ]
+
+
+def test_power_and_energy_come_from_the_readings_of_the_measured_steps(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    trace = Trace()
+    for number in range(1, 42):
+        trace.take(replace(step(number, 1.0, "warmup"), start_s=number - 1.0), 100.0 + number)
+    trace.take(Warm(warmup_steps=1))
+    idle = Idle({"gpu-board": 25.0}, {"power_limit_w": "450"})
+    recording = Recording(readings(400.0, 404.0), {}, {"power_limit_w": "450"}, {"power_limit_w": "450"})
+    seen = Seen(trace, recording, idle=idle, parent_cpu_share=0.001)
+    run = run_row(context, replace(fake_cell(), device="cuda"), "r1", WHEN, "ok", None, seen)
+    assert run.power_scope == "gpu-board"
+    assert run.energy_window_s == pytest.approx(40.0)
+    assert run.energy_counter_j == pytest.approx(404 * 40, rel=1e-3)
+    assert run.energy_integral_j == pytest.approx(400 * 40, rel=1e-3)
+    assert run.power_w == pytest.approx(404, rel=1e-3)
+    assert run.j_per_token == pytest.approx(404 / 16, rel=1e-3)
+    assert run.energy_above_idle_j == pytest.approx((404 - 25) * 40, rel=1e-3)
+    assert run.device_settings == {"power_limit_w": "450"}
+    assert not set(run.flags) & {"energy-disagreement", "short-energy-window", "idle-drift", "settings-changed"}
+    drifted = run_row(context, replace(fake_cell(), device="cuda"), "r1", WHEN, "ok", None, replace(seen, came_back=False))
+    assert "idle-drift" in drifted.flags

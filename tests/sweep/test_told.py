@@ -1,0 +1,75 @@
+"""What the worker told, as columns: medians over measured steps, processor time, why something is empty."""
+
+import pytest
+
+from bench.record import Counters, Finished, Loaded, Started, Step, Warm
+from bench.sweep.evidence import Trace
+from bench.sweep.seen import Seen
+from bench.sweep.told import NO_COMPILE_CLOCK, NO_PEAK, told
+
+
+def trace(*, cpu_s: float | None = 1.5, finished: Counters | None = None) -> Trace:
+    """Five steps of 3, 1, 1, 2 and 1 s, the first of them warm-up, each with a growing resident peak."""
+    made = Trace()
+    made.take(Started(import_s=4.0, versions={}))
+    made.take(Loaded(load_s=2.0, build_s=1.25, parameters=10, trainable_parameters=5, implementation={}))
+    for number, duration_s in enumerate((3.0, 1.0, 1.0, 2.0, 1.0), 1):
+        made.take(
+            Step(
+                step=number,
+                phase="warmup",
+                start_s=0,
+                duration_s=duration_s,
+                tokens=100,
+                loss_tokens=99,
+                loss=2.0,
+                host_peak_bytes=1000 + number,
+                cpu_s=cpu_s,
+            )
+        )
+    made.take(Warm(warmup_steps=1))
+    if finished is not None:
+        made.take(Finished(counters=finished, host_peak_bytes=2000, host_base_bytes=500))
+    return made
+
+
+def test_rates_are_those_of_the_median_measured_step() -> None:
+    columns = told(Seen(trace())).columns
+    assert (columns["step_s_median"], columns["tokens_per_s"], columns["loss_tokens_per_s"]) == (1.0, 100.0, 99.0)
+    assert (columns["warmup_steps"], columns["steps"]) == (1, 5)
+
+
+def test_import_build_load_compile_and_first_step_stand_apart() -> None:
+    columns = told(Seen(trace(finished=Counters(compile_s=0.75)))).columns
+    assert [columns[name] for name in ("import_s", "build_s", "load_s", "compile_s", "first_step_s")] == [
+        4.0,
+        1.25,
+        2.0,
+        0.75,
+        3.0,
+    ]
+
+
+def test_the_processor_share_counts_cores_over_the_measured_steps() -> None:
+    assert told(Seen(trace(cpu_s=1.5))).columns["host_cpu_share"] == pytest.approx(6.0 / 5.0)
+    assert told(Seen(trace(cpu_s=0.0))).columns["host_cpu_share"] == 0.0
+    assert told(Seen(trace(cpu_s=None))).columns["host_cpu_share"] is None
+
+
+def test_a_run_that_ended_early_keeps_the_peak_of_its_last_step() -> None:
+    assert told(Seen(trace())).columns["host_peak_bytes"] == 1005
+    assert told(Seen(trace(finished=Counters()))).columns["host_peak_bytes"] == 2000
+    assert told(Seen(trace(finished=Counters()))).columns["host_base_bytes"] == 500
+
+
+def test_a_counter_that_the_framework_lacks_is_told_with_the_reason() -> None:
+    assert told(Seen(trace(finished=Counters()))).not_measured == {"framework_peak_bytes": NO_PEAK, "compile_s": NO_COMPILE_CLOCK}
+    whole = Counters(framework_peak_bytes=0, compile_s=0.0)
+    assert told(Seen(trace(finished=whole))).not_measured == {}
+
+
+def test_what_never_settled_is_flagged() -> None:
+    made = trace()
+    made.take(Warm(warmup_steps=1, troubles=("unsteady",)))
+    assert told(Seen(made)).flags == ("unsteady",)
+    assert told(Seen(Trace())).flags == ()
