@@ -9,9 +9,7 @@ for two seconds a device, and judged as a run is.
 from __future__ import annotations
 
 import os
-import select
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -26,9 +24,10 @@ from bench.record import Event, Machine
 from bench.spec import Cell, Device, Measure, workload
 from bench.sweep.child import Job, watch
 from bench.sweep.evidence import judge
+from bench.sweep.idle import watch_at_rest
 from bench.sweep.interrupt import Interrupt, catch_interrupts
 from bench.sweep.lock import hold_machine, lock_path
-from bench.sweep.sampling import Recording, Sampler, sampling
+from bench.sweep.sampling import Recording, sampling
 from bench.trust.assessed import Assessed
 from bench.trust.disturbance import disturbance
 from bench.trust.flags import FLAGS
@@ -104,18 +103,11 @@ def _apart(devices: tuple[Device, ...]) -> tuple[Device, ...]:
 def at_rest(device: Device, interrupt: Interrupt) -> Assessed:
     """What disturbs the device while nothing is measured on it. Raises KeyboardInterrupt where the user stops it."""
     with sampling(Watched(device=device)) as sampler:
-        _wait(sampler, interrupt)
+        watch_at_rest(sampler, interrupt, REST_S)
         sampler.finish()
+    if interrupt.requested:
+        raise KeyboardInterrupt
     return _judged(sampler.recording, device)
-
-
-def _wait(sampler: Sampler, interrupt: Interrupt) -> None:
-    end_s = time.monotonic() + REST_S
-    while (left_s := end_s - time.monotonic()) > 0:
-        select.select([interrupt.descriptor], [], [], min(left_s, sampler.due_in_s()))
-        sampler.sample()
-        if interrupt.requested:
-            raise KeyboardInterrupt
 
 
 def _judged(recording: Recording, device: Device) -> Assessed:

@@ -14,6 +14,7 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -86,7 +87,7 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
             context, options.results, suite.measure, interrupt, lock, observer.event, wall_meter=options.wall_meter
         )
         rates = stored.rates if options.resume else {}
-        with kept_awake(observer.note):
+        with kept_awake(observer.note) if planned.order or options.precision else nullcontext():
             _Sweep(planned, measuring, options, observer, interrupt, known, rates, summary).run(suite.measure.order_seed)
         return summary
 

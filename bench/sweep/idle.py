@@ -27,7 +27,7 @@ def baseline(device: Device, folder: str, interrupt: Interrupt, duration_s: floa
         if not _measures_power(sampler.recording):
             return Idle({}, sampler.recording.settings_before)
         began_s = time.monotonic()
-        _watch(sampler, interrupt, duration_s)
+        watch_at_rest(sampler, interrupt, duration_s)
         sampler.finish()
     found = sampler.recording
     scopes = {reading.scope for reading in found.readings if reading.quantity in ("energy", "power", "power_average")}
@@ -45,7 +45,7 @@ def came_back(device: Device, folder: str, idle: Idle, interrupt: Interrupt, lim
             return True
         deadline_s = time.monotonic() + limit_s
         while time.monotonic() < deadline_s and not interrupt.requested:
-            _watch(sampler, interrupt, SLICE_S)
+            watch_at_rest(sampler, interrupt, SLICE_S)
             if settled(sampler.recording.readings, time.monotonic(), scope, idle.power_w[scope]):
                 return True
     return interrupt.requested
@@ -55,7 +55,7 @@ def _measures_power(recording: Recording) -> bool:
     return any(reading.quantity in ("energy", "power", "power_average") for reading in recording.readings)
 
 
-def _watch(sampler: Sampler, interrupt: Interrupt, duration_s: float) -> None:
+def watch_at_rest(sampler: Sampler, interrupt: Interrupt, duration_s: float) -> None:
     """Read the meters for that long, asleep in between; an interrupt ends it."""
     deadline_s = time.monotonic() + duration_s
     while (left_s := deadline_s - time.monotonic()) > 0 and not interrupt.requested:

@@ -2,7 +2,8 @@
 
 The bare script runs the same framework loop on the same model and looks only at the clock. Rates are ratios of medians of
 steps of 200 ms and more; each run is a fresh process; the order of the arms changes from round to round, so that drift falls on
-all alike.
+all alike. On a virtual machine with noisy neighbours whole runs spread by ten per cent and more, and their ratio is known no
+better than that: what is refused is a ratio whose whole interval lies below 0.99. The stopwatch in `own_time.py` is finer.
 """
 
 from __future__ import annotations
@@ -76,12 +77,12 @@ def harness(tmp_path: Path) -> Iterator[Callable[[Cell, bool], Run]]:
         yield run
 
 
-def told(above: list[float], below: list[float]) -> tuple[float, str]:
-    """A ratio of rates, and the ratio in words with its 95% interval."""
+def told(above: list[float], below: list[float]) -> tuple[tuple[float, float], str]:
+    """A ratio of rates with the upper end of its 95% interval, and all three in words."""
     found = ratio_interval(above, below)
     assert found is not None
     ratio, low, high = found
-    return ratio, f"{ratio:.4f} ({low:.4f} to {high:.4f}, n = {len(above)})"
+    return (ratio, high), f"{ratio:.3f} ({low:.3f} to {high:.3f}, n = {len(above)})"
 
 
 @pytest.mark.parametrize("backend", SHAPES)
@@ -116,9 +117,29 @@ def test_a_cell_through_the_harness_against_a_bare_script(
     cost.append((f"{backend}: parent's share of one core while the child measures", f"{max(shares):.2%} at most"))
     cost.append((f"{backend}: bytes stored per step", f"{stored_bytes(tmp_path) / ((WARMUP_STEPS + STEPS) * len(runs)):.0f}"))
     assert step_s >= 0.2
-    assert against_bare >= 0.99
-    assert on_off >= 0.99
+    assert against_bare[1] >= 0.99, "slower than a bare script by more than runs spread"
+    assert on_off[1] >= 0.99, "slower with meters by more than runs spread"
     assert max(shares) < 0.02
+
+
+@pytest.mark.parametrize("backend", SHAPES)
+def test_the_harnesss_own_time_within_a_step(
+    backend: BackendName, benchmark: BenchmarkFixture, cost: list[tuple[str, str]]
+) -> None:
+    """By a stopwatch around it: exact where rates of whole runs spread by more than it costs."""
+    measure = {"warmup_steps": WARMUP_STEPS, "warmup_max_steps": WARMUP_STEPS, "steps": STEPS}
+    job = json.dumps({"cell": cell_of(backend).to_json(), "measure": measure})
+
+    def watched() -> dict[str, float]:
+        done = subprocess.run([sys.executable, HERE / "own_time.py"], input=job, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+    found = [benchmark.pedantic(watched, rounds=1), *(watched() for _ in range(2))]
+    own_s, step_s = (statistics.median(each[name] for each in found) for name in ("own_s", "step_s"))
+    cost.append((f"{backend}: the harness's own time within a step", f"{own_s * 1000:.2f} ms, {own_s / step_s:.2%} of the step"))
+    assert own_s / step_s < 0.01
 
 
 def stored_bytes(folder: Path) -> float:
