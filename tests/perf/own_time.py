@@ -1,8 +1,8 @@
 """How long the harness's own code takes within a step: the worker as it is, with a stopwatch around what a bare script lacks.
 
 In: a job as the worker takes it, on standard input. Out: seconds by the harness per measured step, and the median step, as the
-last line. Counted are the session (checks, events, memory, CPU time) and the digest of the tokens, in which for mlx the making of the
-batch is included, which a bare script does too: so this is an upper bound.
+last line. Counted are the session (checks, events, memory, CPU time) and the digest of the tokens, in which for mlx the making of
+the batch is included, which a bare script does too: so this is an upper bound.
 """
 
 import json
