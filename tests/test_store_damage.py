@@ -275,10 +275,11 @@ def test_kills_leave_every_visible_file_whole_and_lose_no_acknowledged_run(tmp_p
 # Older and newer files
 
 
-def test_files_of_schema_version_1_stay_readable(tmp_path):
-    """`tests/fixtures/make_results_v1.py` made them, once. If this fails, the program is wrong, not the files."""
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_an_older_schema_stay_readable(tmp_path, version):
+    """`tests/fixtures/make_results_v*.py` made them, once. If this fails, the program is wrong, not the files."""
     results = tmp_path / "results"
-    shutil.copytree(FIXTURES / "results-v1", results)
+    shutil.copytree(FIXTURES / f"results-v{version}", results)
     expected = json.loads((results / "expected.json").read_text(encoding="utf-8"))
     for table in layout.TABLES:
         rows = rows_of(results, table)
@@ -288,7 +289,7 @@ def test_files_of_schema_version_1_stay_readable(tmp_path):
                 row["started_at"] = row["started_at"].isoformat()
             assert {name: row[name] for name in known} == known
             assert all(row[name] is None for name in row.keys() - known.keys()), "columns added later"
-    assert {row["schema_version"] for row in expected["runs"]} == {1}
+    assert {row["schema_version"] for row in expected["runs"]} == {version}
 
 
 def test_columns_that_an_older_file_lacks_are_null(tmp_path, make_run, encoded):
