@@ -43,7 +43,7 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)\s*", str(value))
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h|d)\s*", str(value))
         if found is None:
             self.fail(f"{value!r} is no time span: give a number with a unit, such as 90s, 45m or 2h", param, ctx)
         return float(found.group(1)) * UNITS_S[found.group(2)]
@@ -55,7 +55,7 @@ class Share(click.ParamType[float]):
     name = "share"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", str(value))
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*", str(value))
         share = float(found.group(1)) / (100 if found.group(2) else 1) if found else 0.0
         if not 0 < share <= 0.5:
             self.fail(f"{value!r} is no precision: give a percentage such as 2%, above 0% and at most 50%", param, ctx)

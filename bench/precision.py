@@ -28,6 +28,8 @@ from bench.intervals import interval, t_quantile
 
 IN_A_ROW = 6
 """After how many runs in a row the interval has to be narrow enough; the earliest of them is the second."""
+FEWEST_RUNS = IN_A_ROW + 1
+"""No cell stops before, and one that has no clean rate by then is given up."""
 MOST_RUNS = 50
 """The ceiling on runs of a cell, those without a rate included; the caller keeps it (here they can't be seen)."""
 
@@ -41,7 +43,7 @@ def missing(rates: Sequence[float], precision: float) -> int:
     """
     known = _usable(rates)
     if not known:
-        return 1 + IN_A_ROW
+        return FEWEST_RUNS
     return IN_A_ROW - _narrow_in_a_row(known, precision)
 
 

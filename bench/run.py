@@ -83,6 +83,9 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
         _enter_holes(context, planned, stored.by_cell, options.results, interrupt)
         summary = Summary(damaged=tuple(str(each) for each in stored.damaged), strict=options.strict)
         summary.failed_before = sum(entry.action == "done" and entry.reason is not None for entry in planned.entries)
+        if options.resume:
+            wanted = {entry.cell.key for entry in planned.entries if entry.action != "skip"}
+            summary.flagged_before = sum(count for key, count in stored.flagged.items() if key in wanted)
         measuring = Measuring(
             context, options.results, suite.measure, interrupt, lock, observer.event, wall_meter=options.wall_meter
         )
@@ -106,12 +109,14 @@ class _Sweep:
     summary: Summary
     failures: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
+    ended_ok: Counter[str] = field(default_factory=Counter)
 
     def run(self, seed: int) -> None:
         """Everything planned, then what the precision asked for wants on top, until it is there or time is up."""
         began_s = time.monotonic()
         self.failures += Counter({key: sum(each[out] for out in FAILED_OUTCOMES) for key, each in self.tallies.items()})
         self.counts += Counter({key: sum(each.values()) for key, each in self.tallies.items()})
+        self.ended_ok += Counter({key: each["ok"] for key, each in self.tallies.items()})
         queue = deque(self.planned.order) or deque(self._more(seed))
         self.measuring.rest({cell.device for cell in queue})
         while queue and not self._stopped(began_s):
@@ -131,6 +136,7 @@ class _Sweep:
     def _count(self, cell: Cell, run: Run) -> None:
         self.summary.runs.append(run)
         self.counts[cell.key] += 1
+        self.ended_ok[cell.key] += run.outcome == "ok"
         if run.outcome == "ok" and run.tokens_per_s and not spoils(run.flags, "time"):
             self.rates.setdefault(cell.key, []).append(run.tokens_per_s)
 
@@ -152,16 +158,22 @@ class _Sweep:
         return cells
 
     def _precise(self) -> Iterable[Cell]:
-        """The cells of which a precision is wanted: those that have a rate and have not failed too often."""
+        """The cells of which a precision is wanted: those that ended ok, if only flagged, and have not failed too often."""
         if self.options.precision is None:
             return []
         cells = [entry.cell for entry in self.planned.entries if entry.action != "skip"]
-        return [cell for cell in cells if self.rates.get(cell.key) and self.failures[cell.key] < MAX_FAILURES]
+        return [cell for cell in cells if self.ended_ok[cell.key] and self.failures[cell.key] < MAX_FAILURES]
+
+    def _missing(self, cell: Cell) -> int:
+        return precision.missing(self.rates.get(cell.key, []), self.options.precision or 1.0)
 
     def _wants(self, cell: Cell) -> bool:
-        """Whether one more run of the cell is worth making. Flagged runs give no rate, but they count towards the ceiling."""
-        wide = precision.missing(self.rates[cell.key], self.options.precision or 1.0) > 0
-        return wide and self.counts[cell.key] < precision.MOST_RUNS
+        """Whether one more run of the cell is worth making.
+
+        Flagged runs give no rate, but they count towards the ceiling; a cell whose runs are all flagged is given up much sooner.
+        """
+        most = precision.MOST_RUNS if self.rates.get(cell.key) else precision.FEWEST_RUNS
+        return self._missing(cell) > 0 and self.counts[cell.key] < most
 
     def _account(self, queue: deque[Cell]) -> None:
         """Write down what is left undone."""
@@ -171,8 +183,8 @@ class _Sweep:
         if queue:
             summary.left_because = "interrupted" if summary.interrupted else "the time budget is spent"
         for cell in self._precise():
-            if precision.missing(self.rates[cell.key], self.options.precision or 1.0):
-                summary.wide[cell.id] = precision.needed(self.rates[cell.key], self.options.precision or 1.0)
+            if self._missing(cell):
+                summary.wide[cell.id] = precision.needed(self.rates.get(cell.key, []), self.options.precision or 1.0)
 
 
 def _recover(context: Context, results: Path, observer: Observer) -> None:

@@ -139,7 +139,7 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Tallies:
     """Per `cell_key`, how many runs had which outcome, and in the order of time the rates (tokens per second) of those
-    whose time no flag spoils.
+    whose time no flag spoils; `flagged` counts the ok runs with any flag.
 
     `damaged` are the files, of whatever cell, that could not be read.
     """
@@ -147,6 +147,7 @@ class Tallies:
     by_cell: dict[str, Counter[Outcome]]
     damaged: tuple[Damaged, ...]
     rates: dict[str, list[float]]
+    flagged: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +238,16 @@ def tallies(results: Path, machine_id: str, suite: str) -> Tallies:
     """
     found: dict[str, Counter[Outcome]] = {}
     rates: dict[str, list[float]] = {}
+    flagged: Counter[str] = Counter()
     columns = ["started_at", "machine_id", "suite", "cell_key", "outcome", "tokens_per_s", "flags"]
     table = read(results, "runs", columns, quarantine=False)
     for row in table.rows.sort_by("started_at").to_pylist():
         if row["machine_id"] == machine_id and row["suite"] == suite:
             found.setdefault(row["cell_key"], Counter())[row["outcome"]] += 1
+            flagged[row["cell_key"]] += row["outcome"] == "ok" and bool(row["flags"])
             if row["outcome"] == "ok" and row["tokens_per_s"] and not spoils(row["flags"] or (), "time"):
                 rates.setdefault(row["cell_key"], []).append(row["tokens_per_s"])
-    return Tallies(found, table.damaged, rates)
+    return Tallies(found, table.damaged, rates, +flagged)
 
 
 def sweep_leftovers(results: Path) -> list[Path]:

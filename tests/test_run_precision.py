@@ -82,9 +82,19 @@ def test_a_spent_budget_says_it_too(played: Sweep) -> None:
     assert (summary.wide["a/lora/fake@cpu"] or 0) >= FEWEST - 3
 
 
-def test_runs_that_are_always_flagged_do_not_go_on_for_ever(played: Sweep) -> None:
+def test_runs_that_are_always_flagged_are_given_up_and_named(played: Sweep) -> None:
     summary, watching = played({"a": 0.001}, flags=("cpu-contention",), precision=0.02)
-    assert len(watching.cells) == 3  # no clean rate: nothing to narrow
+    assert len(watching.cells) == FEWEST
+    assert summary.wide == {"a/lora/fake@cpu": None}
+    again, watching = played({"a": 0.001}, flags=("cpu-contention",), precision=0.02)
+    assert watching.cells == []
+    assert again.wide == {"a/lora/fake@cpu": None}
+
+
+def test_one_flagged_run_at_the_start_does_not_end_the_search(played: Sweep) -> None:
+    played({"a": 0.001}, flags=("cpu-contention",), repeats=1)
+    summary, watching = played({"a": 0.001}, repeats=1, precision=0.02)
+    assert len(watching.cells) == FEWEST
     assert summary.wide == {}
 
 
@@ -101,4 +111,8 @@ def test_a_cell_without_a_rate_is_not_measured_again(played: Sweep) -> None:
 @pytest.mark.parametrize(("flags", "code"), [(("slept",), 4), ((), 0)])
 def test_strict_taints_a_sweep_with_flagged_runs(played: Sweep, flags: tuple[str, ...], code: int) -> None:
     assert played({"a": 0.001}, flags=flags, strict=True)[0].exit_code == code
-    assert played({"b": 0.001}, flags=flags)[0].exit_code == 0
+    again, watching = played({"a": 0.001}, strict=True)
+    assert watching.cells == []
+    assert again.exit_code == code  # what was stored flagged stays doubtful
+    assert ("3 flagged before" in again.describe(Path("results"))) is bool(flags)
+    assert played({"a": 0.001})[0].exit_code == 0

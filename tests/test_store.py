@@ -309,5 +309,5 @@ def test_tallies_count_outcomes_per_cell_of_one_suite_on_one_machine(tmp_path, m
     file_of(tmp_path, "damaged").write_bytes(b"")
     expected = {"x": Counter(ok=2, crashed=1), "y": Counter(unsupported=1)}
     damaged = store.Damaged(file_of(tmp_path, "damaged"), "is empty", None)
-    assert store.tallies(tmp_path, "0123", "smoke") == store.Tallies(expected, (damaged,), {})
+    assert store.tallies(tmp_path, "0123", "smoke") == store.Tallies(expected, (damaged,), {}, Counter())
     assert len(store.read(tmp_path, "runs").damaged) == 1, "left for read to set aside"

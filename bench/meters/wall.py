@@ -33,7 +33,9 @@ COLUMNS: Mapping[str, tuple[Quantity, float]] = {
     "energy_kwh": ("energy", 3.6e6),
 }
 """Each column's quantity, and what its unit is in ours."""
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+MOST = 1e12
+"""Joules or watts: more than a plug delivers in a thousand years."""
 EARLIEST_S, LATEST_S = datetime(2000, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp()
 HEADER_HELP = f"the first line is {TIME} and one of {', '.join(COLUMNS)}, joined by a comma"
 
@@ -161,8 +163,8 @@ def _iso_s(text: str) -> float:
 
 def _amount(text: str) -> float:
     """A number from zero up, written plainly. Raises ValueError with what is wrong."""
-    if not NUMBER.fullmatch(text) or not 0 <= float(text) < float("inf"):
-        raise ValueError("no number from 0 up; have the logger leave out rows that it has no value for")
+    if not NUMBER.fullmatch(text) or not 0 <= float(text) <= MOST:
+        raise ValueError("no number from 0 to a million million; have the logger leave out rows that it has no value for")
     return float(text)
 
 

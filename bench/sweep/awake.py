@@ -53,17 +53,21 @@ def _started(note: Callable[[str], None], system: str) -> subprocess.Popen[bytes
     if not command or shutil.which(command[0]) is None:
         note(f"cannot keep the computer awake: {command[0] if command else 'a command for it'} is not there")
         return None
-    process = subprocess.Popen(
-        [*command, "cat"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # no terminal: neither a question for a password nor Ctrl-C, which ends the run first
-    )
+    try:
+        process = subprocess.Popen(
+            [*command, "cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # no terminal: neither a question for a password nor Ctrl-C, which ends the run first
+        )
+    except OSError as error:
+        note(f"cannot keep the computer awake: {command[0]} cannot be run: {error.strerror}")
+        return None
     if _answers(process):
         return process
     _kill(process)
-    said = " ".join((process.stderr.read() if process.stderr else b"").decode(errors="replace").split())
+    said = _said(process)
     _close(process)
     note(f"cannot keep the computer awake: {command[0]} refuses{f': {said[:200]}' if said else ''}")
     return None
@@ -78,6 +82,14 @@ def _answers(process: subprocess.Popen[bytes]) -> bool:
         process.stdin.flush()
     ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
     return bool(ready and os.read(process.stdout.fileno(), 1))
+
+
+def _said(process: subprocess.Popen[bytes]) -> str:
+    """What it has written to standard error; without waiting, for a process of its own may hold the pipe open for ever."""
+    if process.stderr is None:
+        return ""
+    os.set_blocking(process.stderr.fileno(), False)
+    return " ".join((process.stderr.read() or b"").decode(errors="replace").split())
 
 
 def _end(process: subprocess.Popen[bytes], note: Callable[[str], None]) -> None:

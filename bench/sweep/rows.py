@@ -7,6 +7,7 @@ the validators becomes `invalid`, whatever else was said of it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def run_row(
 ) -> Run:
     """The row of one run; without `seen` (nothing was started) only the identity, the conditions and the outcome."""
     machine = context.machine
-    assessed = assess(cell, seen) if seen else Assessed()
+    assessed = finite(assess(cell, seen)) if seen else Assessed()
     if outcome == "ok" and seen:
         wrong = violation(facts(context, cell, seen, assessed.columns))
         outcome, reason = ("invalid", wrong) if wrong else (outcome, reason)
@@ -81,6 +82,14 @@ def run_row(
         not_measured=_still_empty(assessed),
         **assessed.columns,
     )
+
+
+def finite(assessed: Assessed) -> Assessed:
+    """Without figures that are no finite number, such as what a meter gone mad adds up to. Losses stay: theirs is a validator."""
+    mad = {name for name, value in assessed.columns.items() if isinstance(value, float) and not math.isfinite(value)}
+    mad -= {"loss_first", "loss_last"}
+    columns = {name: value for name, value in assessed.columns.items() if name not in mad}
+    return Assessed(columns, assessed.flags, {**assessed.not_measured, **dict.fromkeys(mad, "not a finite number")})
 
 
 def assess(cell: Cell, seen: Seen) -> Assessed:

@@ -6,12 +6,14 @@ device was set before and after, and whether the driver lost it. Between two rea
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from bench.meters.interface import METERS, UNITS, DeviceLost, Gauge, Meter, Unavailable, Watched, load_meter
+from bench.meters.interface import METERS, UNITS, DeviceLost, Gauge, Meter, Unavailable, Value, Watched, load_meter
+from bench.reading.strict import printable
 from bench.record import Reading
 
 
@@ -59,13 +61,7 @@ class Sampler:
             if channel.due_s > now_s:
                 continue
             channel.due_s = _next(channel.due_s, channel.meter.interval_s, now_s)
-            try:
-                values = channel.gauge.read()
-            except DeviceLost as error:
-                self.recording.lost = str(error)
-                self.recording.missing[channel.meter.name] = str(error)
-                self._channels.remove(channel)
-                continue
+            values = self._read(channel)
             at_s = (now_s + self._clock()) / 2
             self.recording.readings += [
                 Reading(
@@ -77,11 +73,33 @@ class Sampler:
                     value=value.value,
                 )
                 for value in values
+                if math.isfinite(value.value)
             ]
+
+    def _read(self, channel: _Channel) -> list[Value]:
+        """One gauge's values; one that has lost its device, or fails in a way of its own, is not asked again."""
+        try:
+            return channel.gauge.read()
+        except DeviceLost as error:
+            self.recording.lost = str(error)
+            self._give_up(channel, str(error))
+        except Exception as error:  # a driver may answer anything: a broken meter costs its readings, never the run
+            self._give_up(channel, broken(error))
+        return []
+
+    def _give_up(self, channel: _Channel, reason: str) -> None:
+        self.recording.missing[channel.meter.name] = reason
+        self._channels.remove(channel)
 
     def read_settings(self) -> dict[str, str]:
         """How the devices are set now."""
-        return {name: text for channel in self._channels for name, text in channel.gauge.settings().items()}
+        found: dict[str, str] = {}
+        for channel in list(self._channels):
+            try:
+                found |= channel.gauge.settings()
+            except Exception as error:  # as in `_read`
+                self._give_up(channel, broken(error))
+        return found
 
     def finish(self) -> None:
         """Two last readings, so that windows that end with the worker are covered; then what was missing.
@@ -93,8 +111,19 @@ class Sampler:
                 channel.due_s = float("-inf")
             self.sample()
         self.recording.settings_after = self.read_settings()
-        for channel in self._channels:
-            self.recording.missing |= {f"{channel.meter.name} {name}": why for name, why in channel.gauge.missing().items()}
+        for channel in list(self._channels):
+            try:
+                reasons = channel.gauge.missing()
+            except Exception as error:  # as in `_read`
+                self._give_up(channel, broken(error))
+                continue
+            self.recording.missing |= {f"{channel.meter.name} {name}": why for name, why in reasons.items()}
+
+
+def broken(error: Exception) -> str:
+    """A fault that its meter did not foresee, as a reason on one line."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"the meter failed: {printable(text)[:200]}"
 
 
 def _next(due_s: float, interval_s: float, now_s: float) -> float:
@@ -114,7 +143,8 @@ def sampling(watched: Watched, clock: Callable[[], float] = time.monotonic) -> I
         yield sampler
     finally:
         for channel in channels:
-            channel.gauge.close()
+            with suppress(Exception):  # a driver that cannot be closed is left to the end of this process
+                channel.gauge.close()
 
 
 def _open(watched: Watched, recording: Recording, clock: Callable[[], float]) -> Iterator[_Channel]:
@@ -125,6 +155,9 @@ def _open(watched: Watched, recording: Recording, clock: Callable[[], float]) ->
             gauge = meter.open(watched)
         except Unavailable as error:
             recording.missing[meter.name] = str(error)
+            continue
+        except Exception as error:  # as in `Sampler._read`
+            recording.missing[meter.name] = broken(error)
             continue
         yield _Channel(meter, gauge, clock())
 

@@ -25,7 +25,8 @@ class Summary:
 
     `failed_before` counts the cells that failed so often, in earlier sweeps, that they are not tried again; `damaged` names
     stored files that could not be read, and so were not counted as done. `wide` maps a cell whose interval did not become as
-    narrow as asked to how many more runs it would need, by estimate (None: unknown). `strict`: a flagged run taints.
+    narrow as asked to how many more runs it would need, by estimate (None: unknown). `strict`: a flagged run taints, also one of
+    the `flagged_before` that earlier sweeps stored for the cells asked for.
     """
 
     runs: list[Run] = field(default_factory=list)
@@ -36,6 +37,7 @@ class Summary:
     damaged: tuple[str, ...] = ()
     wide: dict[str, int | None] = field(default_factory=dict)
     strict: bool = False
+    flagged_before: int = 0
 
     @property
     def flagged(self) -> list[Run]:
@@ -47,7 +49,8 @@ class Summary:
             return EXIT_INTERRUPTED
         if self.failed_before or any(run.outcome in FAILED_OUTCOMES for run in self.runs):
             return EXIT_FAILED
-        return EXIT_TAINTED if self.damaged or (self.strict and self.flagged) else EXIT_DONE
+        doubtful = self.strict and (self.flagged or self.flagged_before)
+        return EXIT_TAINTED if self.damaged or doubtful else EXIT_DONE
 
     def describe(self, results: Path) -> str:
         """The sweep in a line or two."""
@@ -57,6 +60,8 @@ class Summary:
         if self.flagged:
             flags = Counter(flag for run in self.flagged for flag in run.flags)
             parts.append(f"{len(self.flagged)} flagged ({', '.join(f'{count} {flag}' for flag, count in sorted(flags.items()))})")
+        if self.strict and self.flagged_before:
+            parts.append(f"{self.flagged_before} flagged before (--no-resume measures anew)")
         if self.left:
             parts.append(f"{self.left} runs left: {self.left_because} (the same command goes on)")
         if self.wide:
@@ -78,6 +83,7 @@ class Summary:
             "left_because": self.left_because,
             "wide": self.wide,
             "failed_before": self.failed_before,
+            "flagged_before": self.flagged_before,
             "damaged": list(self.damaged),
             "exit_code": self.exit_code,
         }

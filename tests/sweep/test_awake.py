@@ -174,3 +174,34 @@ def test_windows_sleeps_by_its_own_rules(monkeypatch, tmp_path):
         pass
     assert len(notes) == 1
     assert "Windows" in notes[0]
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"#!/no/such/interpreter\n"], ids=["no program", "no interpreter"])
+def test_a_command_that_cannot_be_run_is_a_note(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes) -> None:
+    play(monkeypatch, tmp_path, "")
+    for command in COMMANDS.values():
+        (tmp_path / "bin" / command[0]).write_bytes(content)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))  # else the system's own, further on, would be found
+    notes: list[str] = []
+    with kept_awake(notes.append):
+        pass
+    (note,) = notes
+    assert note.startswith("cannot keep the computer awake: ")
+    assert "cannot be run" in note
+
+
+def test_what_a_refusing_command_leaves_running_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It holds the pipe of standard error open from a session of its own, where no signal of ours reaches it."""
+    leaves = (
+        "import os, subprocess, sys\n"
+        "left = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        "print(left.pid, file=open(os.environ['AWAKE_LOG'], 'w'))\n"
+        "sys.exit('no')\n"
+    )
+    log = play(monkeypatch, tmp_path, leaves)
+    notes: list[str] = []
+    with kept_awake(notes.append):
+        left = psutil.Process(int(log.read_text()))
+        assert left.is_running()
+        left.kill()
+    assert notes

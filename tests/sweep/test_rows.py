@@ -10,9 +10,10 @@ from bench.provenance import Provenance
 from bench.record import Counters, Finished, Gpu, Loaded, Machine, Reading, Run, Started, Step, Warm
 from bench.spec import WORKLOAD_FIELDS, Cell, Measure
 from bench.sweep.evidence import Trace
-from bench.sweep.rows import Context, run_row
+from bench.sweep.rows import Context, finite, run_row
 from bench.sweep.sampling import Recording
 from bench.sweep.seen import Seen
+from bench.trust.assessed import Assessed
 from bench.trust.energy import Idle
 from bench.trust.flags import FLAGS
 
@@ -164,3 +165,11 @@ def test_power_and_energy_come_from_the_readings_of_the_measured_steps(context: 
     assert not set(run.flags) & {"energy-disagreement", "short-energy-window", "idle-drift", "settings-changed"}
     drifted = run_row(context, replace(fake_cell(), device="cuda"), "r1", WHEN, "ok", None, replace(seen, came_back=False))
     assert "idle-drift" in drifted.flags
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_figure_that_is_no_finite_number_is_not_measured(value: float) -> None:
+    found = finite(Assessed({"power_w": value, "steps": 3, "loss_last": value, "energy_j": 1.0}, ("slept",), {"x": "y"}))
+    assert found.columns.keys() == {"steps", "loss_last", "energy_j"}
+    assert found.not_measured == {"x": "y", "power_w": "not a finite number"}
+    assert found.flags == ("slept",)

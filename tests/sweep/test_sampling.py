@@ -1,7 +1,7 @@
 """Gauges are read when due, never late twice, noted where they do not work, closed in any case."""
 
 import pytest
-from fake_meters import Clock, PlayedMeter, lost_after
+from fake_meters import Clock, PlayedGauge, PlayedMeter, lost_after
 
 from bench.meters.interface import Meter, Value, Watched
 from bench.sweep import sampling as module
@@ -111,3 +111,70 @@ def test_gauges_are_closed_after_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_without_gauges_nothing_is_ever_due() -> None:
     assert Sampler(Recording(), [], Clock()).due_in_s() == float("inf")
+
+
+FAULTS = [
+    RuntimeError("odd"),
+    OSError(5, "Input/output error"),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+    TypeError("None"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_a_meter_that_fails_in_a_way_of_its_own_costs_its_readings_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    clock = Clock()
+
+    def fails_later(since_s: float) -> list[Value]:
+        if since_s > 0.15:
+            raise fault
+        return watts(since_s)
+
+    bad, good = PlayedMeter(clock, fails_later, "bad"), PlayedMeter(clock, watts, "good")
+    use(monkeypatch, bad, good)
+    with sampling(WATCHED, clock) as sampler:
+        for _ in range(5):
+            clock.now_s += 0.1
+            sampler.sample()
+        sampler.finish()
+    assert sampler.recording.missing["bad"].startswith(f"the meter failed: {type(fault).__name__}")
+    assert sampler.recording.lost is None
+    assert len([each for each in sampler.recording.readings if each.meter == "bad"]) == 2
+    assert len([each for each in sampler.recording.readings if each.meter == "good"]) == 8
+    assert (bad.closed, good.closed) == (1, 1)
+
+
+@pytest.mark.parametrize("call", ["settings", "missing", "close"])
+def test_a_gauge_whose_other_calls_fail_is_given_up_too(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    clock = Clock()
+    meter = PlayedMeter(clock, watts)
+
+    def fails(self: PlayedGauge) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(PlayedGauge, call, fails)
+    use(monkeypatch, meter)
+    with sampling(WATCHED, clock) as sampler:
+        sampler.finish()
+    if call != "close":
+        assert sampler.recording.missing == {"played": "the meter failed: ValueError: odd"}
+    assert bool(sampler.recording.readings) is (call != "settings")
+
+
+def test_a_meter_that_cannot_even_be_opened_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Odd(PlayedMeter):
+        def open(self, watched: Watched) -> PlayedGauge:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")
+
+    use(monkeypatch, Odd(Clock(), watts, "odd"))
+    with sampling(WATCHED) as sampler:
+        assert sampler.recording.missing["odd"].startswith("the meter failed: UnicodeDecodeError")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_is_no_reading(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    use(monkeypatch, PlayedMeter(Clock(), lambda since_s: [Value("power", value), Value("clock", 1e9)]))
+    with sampling(WATCHED) as sampler:
+        assert [each.quantity for each in sampler.recording.readings] == ["clock"]
