@@ -87,7 +87,7 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
             wanted = {entry.cell.key for entry in planned.entries if entry.action != "skip"}
             summary.flagged_before = sum(count for key, count in stored.flagged.items() if key in wanted)
         measuring = Measuring(
-            context, options.results, suite.measure, interrupt, lock, observer.event, wall_meter=options.wall_meter
+            context, options.results, suite.measure, interrupt, lock, observer.event, observer.note, wall_meter=options.wall_meter
         )
         rates = stored.rates if options.resume else {}
         with kept_awake(observer.note) if planned.order or options.precision else nullcontext():

@@ -143,7 +143,11 @@ def ratios(findings: Findings) -> Section:
         for number, ((above, below), group) in enumerate(allowed.groupby(["above", "below"], sort=True), 1)
     ]
     drawn = figures.ratios(pairs)
-    texts = (_RATIO_TEXT,) if drawn else (_RATIO_TEXT, "No two parties have done equal work yet.")
+    texts = (
+        (_RATIO_TEXT,)
+        if drawn
+        else (_RATIO_TEXT, "No ratio yet: no two parties have done equal work in runs whose times no flag spoils.")
+    )
     tables = tuple(tabulate(title, records(group), _RATIO) for title, group in pairs)
     return Section("ratios", "Ratios", texts, figure=drawn, tables=(*tables, *_refused(findings)), warnings=findings.warnings)
 

@@ -42,6 +42,7 @@ class Measuring:
     interrupt: Interrupt
     lock: int
     on_event: Callable[[Event], None]
+    note: Callable[[str], None]
     wall_meter: Path | None = None
     meters: bool = True
     _idle: dict[Device, Idle] = field(default_factory=dict)
@@ -103,6 +104,7 @@ class Measuring:
         try:
             return tuple(read_wall_meter(self.wall_meter, began[1], now(), origin=began)), None
         except (BadInput, OSError) as error:
+            self.note(f"nothing from the wall meter: {printable(str(error))}")
             return (), printable(str(error))
 
 

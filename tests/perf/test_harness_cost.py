@@ -70,7 +70,9 @@ def harness(tmp_path: Path) -> Iterator[Callable[[Cell, bool], Run]]:
     with hold_machine(tmp_path / "lock", {"pid": os.getpid()}) as lock, catch_interrupts() as interrupt:
 
         def run(cell: Cell, meters: bool) -> Run:
-            made = Measuring(context, tmp_path / "results", measure, interrupt, lock, lambda _: None, meters=meters).run(cell)
+            made = Measuring(
+                context, tmp_path / "results", measure, interrupt, lock, lambda _: None, lambda _: None, meters=meters
+            ).run(cell)
             assert made.outcome == "ok", made.reason
             return made
 

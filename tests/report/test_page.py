@@ -83,7 +83,7 @@ def test_failures_alone_give_a_page_too(failed_row: Row) -> None:
     html = html_of(rows)
     assert "3: 3 out of memory (device)" in html
     assert "tried to hold 140 GB" in html
-    assert "No two parties have done equal work yet." in html
+    assert "No ratio yet: no two parties have done equal work in runs whose times no flag spoils." in html
     assert page.to_markdown(page.compose(rows, NO_STEPS))
 
 
@@ -149,7 +149,7 @@ def test_copies_are_told_and_count_for_nothing(run_row: Row) -> None:
     rows = [run_row(index=0), run_row(index=1)]
     text = markdown_of(frame(*rows, *({**row, "machine": "z-copy"} for row in rows)))
     assert "## Copies left out" in text
-    assert "No two parties have done equal work yet" in text
+    assert "No ratio yet: no two parties have done equal work" in text
     assert "Copies left out" not in markdown_of(frame(*rows))
 
 
