@@ -43,6 +43,7 @@ def test_the_interval_at_stopping_covers_as_often_as_it_should_at_the_cost_state
 
 def test_stopping_at_the_first_narrow_interval_would_not_cover(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "IN_A_ROW", 1)
+    monkeypatch.setattr(precision, "FEWEST_RUNS", 2)
     covered, _ = simulate(800, 0.03, 0.02)
     assert covered < 0.92
 
