@@ -96,10 +96,11 @@ def test_active_memory_and_cache_of_mlx_are_what_the_system_saw(method, mlx):
 def test_more_is_trained_more_is_taken(hf, mlx):
     """Against figures that agree because both stand still: methods differ by what they are known to hold beside the weights."""
     for backend in (hf, mlx):
-        peaks = {method: seen["host_peak"] for method, seen in backend.items()}
+        libraries = {method: seen["rss_file_end"] - seen["rss_file_base"] for method, seen in backend.items()}
+        peaks = {method: seen["host_peak"] - libraries[method] for method, seen in backend.items()}
         weights = 4 * backend["full"]["parameters"]
         assert peaks["full"] - peaks["lora"] > 2 * weights  # gradients and two moments, less LoRA's own
-        assert peaks["lora"] - peaks["qlora"] > 0.1 * weights
+        assert peaks["lora"] - peaks["qlora"] > 0.2 * weights
 
 
 @pytest.mark.timeout(60)

@@ -3,7 +3,7 @@
 The bare script runs the same framework loop on the same model and looks only at the clock. Rates are ratios of medians of
 steps of 200 ms and more; each run is a fresh process; the order of the arms changes from round to round, so that drift falls on
 all alike. On a virtual machine with noisy neighbours whole runs spread by ten per cent and more, and their ratio is known no
-better than that: what is refused is a ratio whose whole interval lies below 0.99. The stopwatch in `own_time.py` is finer.
+better than that: then more rounds are needed (WINGSPAN_PERF_ROUNDS). The stopwatch in `own_time.py` is finer.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def test_a_cell_through_the_harness_against_a_bare_script(
     cost.append((f"{backend}: parent's share of one core while the child measures", f"{max(shares):.2%} at most"))
     cost.append((f"{backend}: bytes stored per step", f"{stored_bytes(tmp_path) / ((WARMUP_STEPS + STEPS) * len(runs)):.0f}"))
     assert step_s >= 0.2
-    assert against_bare[1] >= 0.99, "slower than a bare script by more than runs spread"
-    assert on_off[1] >= 0.99, "slower with meters by more than runs spread"
+    assert against_bare[0] >= 0.99
+    assert on_off[0] >= 0.99
     assert max(shares) < 0.02
 
 
