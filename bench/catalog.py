@@ -18,9 +18,10 @@ from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from bench.model import Model
 from bench.reading.architecture import model_of
 from bench.reading.strict import BadFile, Problem, meant, printable, problems_of, read_json, read_toml, shown
-from bench.spec import BadInput, Model
+from bench.spec import BadInput
 
 CATALOG = Path(__file__).resolve().parents[1] / "suites" / "catalog"
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"

@@ -21,19 +21,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from bench.catalog import resolve_model
+from bench.model import Model
 from bench.reading.strict import BadFile, Location, Problem, meant, problems_of
-from bench.spec import (
-    BACKENDS,
-    DEVICES,
-    MODULE_SETS,
-    BadInput,
-    Implementation,
-    Measure,
-    Model,
-    Suite,
-    Workload,
-    expand_modules,
-)
+from bench.spec import BACKENDS, DEVICES, MODULE_SETS, BadInput, Implementation, Measure, Suite, Workload, expand_modules
 
 MAX_PASSES = 8
 BACKEND_ENTRIES = (*BACKENDS, *(f"{name}@{device}" for name in BACKENDS for device in DEVICES))

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, cast
 
+from bench.model import Model
 from bench.spec import (
     IMPLEMENTATION_FIELDS,
+    TRAINING_FIELDS,
     WORKLOAD_FIELDS,
     BackendName,
     Cell,
     Device,
     Exclusion,
     Implementation,
-    Model,
     Scalar,
     Suite,
     expand_modules,
@@ -66,7 +67,7 @@ def _cell(
     implementation = Implementation(**asked)
     name, _, device = str(chosen["backend"]).partition("@")
     backend = cast(BackendName, name)
-    unused = {field for field in WORKLOAD_FIELDS if getattr(work, field) is None}
+    unused = {field for field in WORKLOAD_FIELDS if getattr(work, field) is None} | {*(TRAINING_FIELDS if work.serves else ())}
     return Cell(
         workload=work,
         backend=backend,

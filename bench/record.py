@@ -7,6 +7,8 @@ Schema history (a column is added, never renamed or reused; older files stay rea
   1  first schema
   2  what makes a number believable: memory before building, power and energy by counter and by integral, device settings, the
      rule by which warm-up ended, outlying steps, why a column is empty; per step the process's CPU time and resident peak
+  3  serving, real weights and limits: time to first token, the revision of weights, how a memory limit was kept, and how far a
+     run came that failed
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from bench.spec import WORKLOAD_FIELDS, Device, Workload
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Outcome = Literal[
     "ok",
@@ -81,7 +83,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One optimizer step, from the synchronised end of the step before to its own.
+    """One optimizer step, from the synchronised end of the step before to its own; of serving, one part of a request.
+
+    A batch of requests is two rows of one `step`: `prefill` (the prompts go forward and the first token of each is picked;
+    `tokens` are the prompts') and `decode` (the tokens after the first, one by one; `tokens` are those generated). Both are called
+    `warmup` where they belong to it.
 
     `step` counts from 1. `start_s` counts from the start of training. `tokens` are all positions that went forward,
     `loss_tokens` those that entered the loss; `loss` is their mean. `tokens_digest` is taken over the ids and the mask that
@@ -247,6 +253,11 @@ class Run:
     `others_cpu_share` that of everything but this run. `device_peak_scope` says whether `device_peak_bytes` is the driver's
     figure for the process (`process`) or the whole device's use less its use before (`device-less-before`). `flags` are those of
     `bench.trust.flags`.
+
+    Of serving, `tokens_per_s` is the rate of decoding and `prefill_tokens_per_s` that of the prompts, `time_to_first_token_s` the
+    median prefill, `step_s_median` the median batch of requests from its start to its last token, and joules are per generated
+    token. `capacity_bytes` is the memory that the run could have had: the device's, or the limit that it was held to, by the means
+    that `memory_limit` names. `failed_at` says how far a run came that ended for memory: `load`, `first step`, `later step`.
     """
 
     run_id: str
@@ -318,5 +329,8 @@ class Run:
     wall_power_w: float | None = None
     wall_energy_j: float | None = None
     others_cpu_share: float | None = None
+    time_to_first_token_s: float | None = None
+    memory_limit: str | None = None
+    failed_at: str | None = None
     device_settings: Mapping[str, str] = field(default_factory=dict)
     not_measured: Mapping[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""What we ask: models, workloads, cells and suites.
+"""What we ask: workloads, cells and suites.
 
-In: nothing (no I/O, no framework). Out: frozen values that every other module shares. A `Workload` says *what* has to be
+In: models. Out: frozen values that every other module shares (no I/O, no framework). A `Workload` says *what* has to be
 computed; its digest is the key on which runs of different backends are compared. A `Cell` adds *who* computes it (backend,
 device, implementation). A `Suite` is a question, declared as a product of workload and implementation fields.
 
@@ -10,20 +10,23 @@ The bounds written beside the fields are checked by `bench.suite` when a suite i
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le, Lt
 
+from bench.model import Model, digest_of
+
 Method = Literal["full", "lora", "qlora", "serve"]
 Optimizer = Literal["adamw", "adamw_8bit", "sgd"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 BackendName = Literal["hf", "unsloth", "mlx", "fake"]
 Device = Literal["cpu", "cuda", "metal", "mps"]
-Attention = Literal["eager", "sdpa"]
+Weights = Literal["random", "hub", "folder"]
+Attention = Literal["eager", "sdpa", "flash", "flash-attn"]
+Kernels = Literal["liger"]
+Checkpointing = Literal["torch", "unsloth"]
 OptimizerKernel = Literal["foreach", "fused"]
 QuantizationFormat = Literal["nf4", "nf4-double", "affine"]
 Scalar = str | int | float | bool | None
@@ -43,59 +46,6 @@ class BadInput(ValueError):
     """Something that a user gave cannot be used. The message names it, says what is wrong with it, and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A decoder-only language model: a name for people and an architecture for machines.
-
-    `architecture` is the model's Hugging Face `config.json` as canonical JSON text (sorted keys, no spaces), so that equal
-    architectures compare equal whatever they are called. `parameters` is the exact count with tied weights counted once;
-    None where no closed form is known (the count is then taken from the built model).
-    """
-
-    name: str
-    architecture: str
-    parameters: int | None = None
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The architecture as a fresh `config.json` dictionary."""
-        return dict(json.loads(self.architecture))
-
-
-def model_from_config(name: str, config: Mapping[str, Any]) -> Model:
-    """The model of a `config.json` dictionary. Raises KeyError where a key that the count needs is missing."""
-    return Model(name, canonical_json(config), count_parameters(config))
-
-
-def count_parameters(config: Mapping[str, Any]) -> int | None:
-    """Exact parameter count of a Llama, Mistral, Qwen2 or Qwen3 architecture; None for any other `model_type`.
-
-    Embedding and head (once if tied), per block the four attention and three MLP projections and two norms, one final norm;
-    Qwen2 adds biases to q, k, v; Qwen3 adds a norm over the head dimension of q and of k. Source: the module definitions in
-    transformers' `modeling_llama.py`, `modeling_qwen2.py`, `modeling_qwen3.py`; a test builds them and counts.
-    """
-    family = config["model_type"]
-    if family not in ("llama", "mistral", "qwen2", "qwen3"):
-        return None
-    hidden, heads = config["hidden_size"], config["num_attention_heads"]
-    head_dim = config.get("head_dim") or hidden // heads
-    kv_width = (config.get("num_key_value_heads") or heads) * head_dim
-    query_width = heads * head_dim
-    attention = 2 * hidden * query_width + 2 * hidden * kv_width
-    if family == "qwen2" or config.get("attention_bias"):
-        attention += query_width + 2 * kv_width
-    if config.get("attention_bias") and family != "qwen2":
-        attention += hidden
-    if family == "qwen3":
-        attention += 2 * head_dim
-    mlp = 3 * hidden * config["intermediate_size"]
-    if config.get("mlp_bias"):
-        mlp += 2 * config["intermediate_size"] + hidden
-    block = attention + mlp + 2 * hidden
-    embeddings = config["vocab_size"] * hidden * (1 if config.get("tie_word_embeddings") else 2)
-    return int(config["num_hidden_layers"] * block + embeddings + hidden)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """What has to be computed. Build it with `workload()`, which resolves defaults and blanks what the method does not use.
@@ -106,6 +56,12 @@ class Workload:
     (autocast). `optimizer_dtype` is the dtype of the optimizer's state. `quantization_bits` None means that the frozen base
     is not quantised. `adapter_layers` None means every block, n means the last n. `modules` is "all" (the linear layers of
     the blocks), "attention", or names joined by commas.
+
+    `weights` are random, or real: from the hub or from a folder; `revision` then says which, as the hub's commit (40 hex digits)
+    or as a digest of the folder's files.
+
+    Where the method is `serve`, a batch of prompts of `prompt_tokens` each goes forward, and `generated_tokens` follow one by
+    one; `sequence_length` is their sum, and what only training knows is None, or its plainest value.
     """
 
     model: Model
@@ -114,8 +70,8 @@ class Workload:
     sequence_length: Annotated[int, Ge(2), Le(2**20)] = 2048
     gradient_accumulation: Annotated[int, Ge(1), Le(4096)] = 1
     gradient_checkpointing: bool = True
-    optimizer: Optimizer = "adamw"
-    learning_rate: Annotated[float, Gt(0), Le(10)] = 1e-4
+    optimizer: Optimizer | None = "adamw"
+    learning_rate: Annotated[float, Gt(0), Le(10)] | None = 1e-4
     weights_dtype: Dtype = "bfloat16"
     adapter_dtype: Dtype | None = "float32"
     optimizer_dtype: Dtype | None = None
@@ -129,13 +85,15 @@ class Workload:
     prompt_tokens: Annotated[int, Ge(1), Le(2**20)] | None = 512
     generated_tokens: Annotated[int, Ge(1), Le(2**20)] | None = 128
     seed: Annotated[int, Ge(0), Lt(2**32)] = 0
+    weights: Weights = "random"
+    revision: str | None = None
 
     @property
     def digest(self) -> str:
-        """16 hex digits over every field but the model's name: equal digests mean equal work."""
+        """16 hex digits over every field but the model's name and origin: equal digests mean equal work."""
         content = asdict(self)
         content["model"] = self.model.architecture
-        return digest_of(content)
+        return digest_of(_without_later(content))
 
     @property
     def has_adapters(self) -> bool:
@@ -154,8 +112,12 @@ class Workload:
         return self.master_dtype or self.weights_dtype
 
     @property
+    def serves(self) -> bool:
+        return self.method == "serve"
+
+    @property
     def tokens_per_step(self) -> int:
-        """All token positions of one optimizer step."""
+        """All token positions of one optimizer step; of one batch of requests, prompt and generation together."""
         return self.batch_size * self.sequence_length * self.gradient_accumulation
 
     @property
@@ -165,6 +127,22 @@ class Workload:
 
 
 WORKLOAD_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Workload))
+TRAINING_FIELDS = (
+    "sequence_length",
+    "gradient_accumulation",
+    "gradient_checkpointing",
+    "optimizer",
+    "learning_rate",
+    "optimizer_dtype",
+    "master_dtype",
+)
+"""Fields that mean nothing to `serve`."""
+_LATER_FIELDS: Mapping[str, Any] = {"weights": "random", "revision": None, "kernels": None, "checkpointing": None}
+"""Fields that came after the first results were stored; at these values they stay out of digests, so that old ones hold."""
+
+
+def _without_later(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in _LATER_FIELDS or value != _LATER_FIELDS[name]}
 
 
 def workload(**declared: Any) -> Workload:
@@ -185,8 +163,10 @@ def workload(**declared: Any) -> Workload:
         resolved["quantization_bits"] = draft.quantization_bits or 4
     elif draft.method != "serve":
         resolved["quantization_bits"] = None
-    if draft.method == "serve":
-        resolved["optimizer_dtype"] = resolved["master_dtype"] = None
+    if draft.serves:
+        resolved |= dict.fromkeys(TRAINING_FIELDS)
+        resolved |= {"gradient_accumulation": 1, "gradient_checkpointing": False}
+        resolved["sequence_length"] = (draft.prompt_tokens or 0) + (draft.generated_tokens or 0)
     else:
         resolved["prompt_tokens"] = resolved["generated_tokens"] = None
         resolved["optimizer_dtype"] = draft.optimizer_dtype or draft.trainable_dtype
@@ -206,12 +186,19 @@ def expand_modules(modules: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implementation:
-    """How a backend is asked to do it. None leaves the choice to the backend, which records what it chose in the run."""
+    """How a backend is asked to do it. None leaves the choice to the backend, which records what it chose in the run.
+
+    `attention`: `flash` is torch's scaled dot product pinned to its flash kernel, `flash-attn` the package of that name.
+    `kernels`: `liger` puts Liger's Triton kernels in place of the architecture's own. `checkpointing`: whose gradient
+    checkpointing, torch's or unsloth's, which moves activations to main memory.
+    """
 
     attention: Attention | None = None
     optimizer_kernel: OptimizerKernel | None = None
     quantization_format: QuantizationFormat | None = None
     compile: bool | None = None
+    kernels: Kernels | None = None
+    checkpointing: Checkpointing | None = None
 
 
 IMPLEMENTATION_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Implementation))
@@ -236,7 +223,7 @@ class Cell:
     @property
     def key(self) -> str:
         """16 hex digits for the work, the backend, the device and the implementation asked for: the identity for resuming."""
-        return digest_of([self.workload.digest, self.backend, self.device, asdict(self.implementation)])
+        return digest_of([self.workload.digest, self.backend, self.device, _without_later(asdict(self.implementation))])
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -306,16 +293,6 @@ class Suite:
     measure: Measure = field(default_factory=Measure)
     repeats: Annotated[int, Ge(1), Le(1000)] = 3
     budget_minutes: Annotated[float, Gt(0), Le(525_600)] | None = None
-
-
-def canonical_json(value: Any) -> str:
-    """Sorted keys, no spaces: the same text for the same content."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-
-def digest_of(value: Any) -> str:
-    """The first 16 hex digits of SHA-256 over canonical JSON."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
 
 
 def _text(value: Scalar) -> str:

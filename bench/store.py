@@ -87,6 +87,9 @@ SCHEMAS: Mapping[TableName, pa.Schema] = {
             *_columns(_REAL, "peak_power_w energy_counter_j energy_integral_j energy_above_idle_j j_per_token_above_idle"),
             *_columns(_REAL, "energy_window_s wall_power_w wall_energy_j others_cpu_share"),
             *_columns(_MAP, "device_settings not_measured"),
+            *_columns(_TEXT, "weights revision"),
+            *_columns(_REAL, "time_to_first_token_s"),
+            *_columns(_TEXT, "memory_limit failed_at"),
         ]
     ),
     "steps": pa.schema(

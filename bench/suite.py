@@ -16,9 +16,10 @@ from typing import Any
 
 from bench.declaration import Declared, declared, fields, schema
 from bench.expand import IN_EVERY_ID, cells_of, exclusion_of
+from bench.model import Model
 from bench.reading.architecture import smallest_adapted_dimension
 from bench.reading.strict import BadFile, Problem, first_of, meant, printable, read_toml, shown
-from bench.spec import FEWEST_JUDGED_STEPS, BackendName, Cell, Device, Exclusion, Measure, Model, Suite, Workload
+from bench.spec import FEWEST_JUDGED_STEPS, BackendName, Cell, Device, Exclusion, Measure, Suite, Workload
 
 __all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
 

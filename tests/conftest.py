@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from bench.model import model_from_config
 from bench.record import Machine, Run, workload_columns
-from bench.spec import Cell, Measure, model_from_config, workload
+from bench.spec import Cell, Measure, workload
 
 FAKE_CONFIG = {"model_type": "fake", "vocab_size": 512, "max_position_embeddings": 4096, "parameters": 1000}
 

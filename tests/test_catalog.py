@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from bench.catalog import CATALOG, catalogue, machine_profiles, resolve_model
+from bench.model import count_parameters
 from bench.reading.strict import BadFile
-from bench.spec import BadInput, count_parameters
+from bench.spec import BadInput
 
 ALIASES = {
     "1b": "llama-3.2-1b",

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.spec import BLOCK_MODULES, Cell, Implementation, Model, Workload, count_parameters, expand_modules, workload
+from bench.model import Model, count_parameters
+from bench.spec import BLOCK_MODULES, Cell, Implementation, Workload, expand_modules, workload
 
 MODEL = Model("m", '{"model_type":"x"}')
 

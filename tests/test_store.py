@@ -17,8 +17,9 @@ from stored_rows import READINGS, STEPS, as_row, every_file, file_of, rows_of
 
 from bench import store
 from bench.files import layout
+from bench.model import model_from_config
 from bench.record import WORKLOAD_COLUMNS, Reading, Run, Step, workload_columns
-from bench.spec import model_from_config, workload
+from bench.spec import workload
 
 FIXTURES = Path(__file__).parent / "fixtures"
 LLAMA = {

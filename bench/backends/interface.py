@@ -33,6 +33,25 @@ class SeenStep:
     tokens_digest: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenRequest:
+    """One batch of requests as the backend served it, counted from 1.
+
+    `prefill_s` runs from the synchronised start to the moment at which the first token of every sequence is known on the host,
+    `decode_s` from there to the last. `prompt_tokens` and `generated_tokens` are totals over the batch; of the generated ones, the
+    first of each sequence came with the prefill. `tokens_digest` is taken over the prompts as the framework received them.
+    """
+
+    number: int
+    start_s: float
+    prefill_s: float
+    decode_s: float
+    prompt_tokens: int
+    generated_tokens: int
+    framework_peak_bytes: int | None
+    tokens_digest: str
+
+
 class UnsupportedError(ValueError):
     """What a backend cannot do, found only once its framework is there; the outcome is `unsupported`, the message its reason."""
 
@@ -42,7 +61,7 @@ class Session(Protocol):
 
     @property
     def max_steps(self) -> int:
-        """The most optimizer steps that will be wanted."""
+        """The most optimizer steps, or batches of requests, that will be wanted."""
 
     def progress(self, what: str) -> None:
         """A sign of life, to be given at least every few seconds while building (cheap: it may be called per layer)."""
@@ -52,6 +71,9 @@ class Session(Protocol):
 
     def step(self, seen: SeenStep) -> bool:
         """One step is over. False: stop training now."""
+
+    def request(self, seen: SeenRequest) -> bool:
+        """One batch of requests is served. False: stop serving now."""
 
 
 class Backend(Protocol):

@@ -17,9 +17,10 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
+from bench.model import Model, model_from_config
 from bench.reading.rope import MAX_POSITIONS, Rope, Theta, classic_rope, rope_faults
 from bench.reading.strict import BadFile, Problem, beyond_json, key_path, meant, problems_of, shown
-from bench.spec import BLOCK_MODULES, Model, model_from_config
+from bench.spec import BLOCK_MODULES
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 BIASES = {"attention_bias": ("llama", "qwen2", "qwen3"), "mlp_bias": ("llama",)}

@@ -6,7 +6,8 @@ whose parameters do not all work on every token (mixtures of experts), or that a
 
 from __future__ import annotations
 
-from bench.spec import Workload, count_parameters
+from bench.model import count_parameters
+from bench.spec import Workload
 
 
 def flops_per_token(workload: Workload) -> float | None:

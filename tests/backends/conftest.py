@@ -12,8 +12,9 @@ import pytest
 from bench.backends.hf import HuggingFace
 from bench.backends.interface import SeenStep
 from bench.data import Batches
+from bench.model import model_from_config
 from bench.record import Counters, Loaded
-from bench.spec import IMPLEMENTATION_FIELDS, Cell, Implementation, model_from_config, workload
+from bench.spec import IMPLEMENTATION_FIELDS, Cell, Implementation, workload
 
 HF_SHAPE = {
     "hidden_size": 64,

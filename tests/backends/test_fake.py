@@ -8,8 +8,9 @@ import pytest
 
 from bench.backends.fake import Fake, FakeFault
 from bench.data import Batches
+from bench.model import model_from_config
 from bench.record import Counters
-from bench.spec import Cell, model_from_config, workload
+from bench.spec import Cell, workload
 
 Played = Callable[..., tuple[Any, Counters]]
 

@@ -64,7 +64,8 @@ def test_accepts_the_rest(hf_cell: Callable[..., Cell], fields: dict[str, Any]) 
 def test_planning_imports_no_framework() -> None:
     script = (
         "import sys; from bench.backends.interface import load_backend\n"
-        "from bench.spec import Cell, model_from_config, workload\n"
+        "from bench.model import model_from_config\n"
+        "from bench.spec import Cell, workload\n"
         "model = model_from_config('m', {'model_type': 'other'})\n"
         "hf = load_backend('hf'); hf.missing('cpu'); hf.fault(RuntimeError())\n"
         "assert hf.refuses(Cell(workload(model=model, method='full'), 'hf', 'cpu')) is None\n"

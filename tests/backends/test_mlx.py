@@ -16,8 +16,9 @@ from tiny_models import FAMILIES, LLAMA, QWEN3
 from bench.backends import mlx as door
 from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend
 from bench.data import Batches
+from bench.model import Model, count_parameters, model_from_config
 from bench.record import OUTCOMES, Loaded
-from bench.spec import Cell, Device, Implementation, Model, count_parameters, model_from_config, workload
+from bench.spec import Cell, Device, Implementation, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # g++ compiles for half a minute when cold
 

@@ -12,7 +12,8 @@ from tiny_models import LLAMA, QWEN3
 from bench.backends import mlx_build
 from bench.backends.interface import UnsupportedError
 from bench.backends.mlx_build import GROUP_SIZE, adapters, attach_adapters, build
-from bench.spec import Cell, Model, Workload, canonical_json, count_parameters, model_from_config, workload
+from bench.model import Model, canonical_json, count_parameters, model_from_config
+from bench.spec import Cell, Workload, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"
 

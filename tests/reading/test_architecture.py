@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.catalog import catalogue
+from bench.model import Model
 from bench.reading.architecture import FAMILIES, NOT_ARCHITECTURE, DecoderConfig, model_of, smallest_adapted_dimension
 from bench.reading.rope import Rope
 from bench.reading.strict import BadFile, Problem
-from bench.spec import BLOCK_MODULES, Model
+from bench.spec import BLOCK_MODULES
 
 LLAMA_8B = {
     "architectures": ["LlamaForCausalLM"],

@@ -7,8 +7,9 @@ from itertools import chain, repeat
 import pytest
 
 from bench.catalog import catalogue, machine_profiles
+from bench.model import count_parameters, model_from_config
 from bench.record import Gpu, Machine, Step
-from bench.spec import count_parameters, model_from_config, workload
+from bench.spec import workload
 from bench.trust.validators import VALIDATORS, Facts, observed_tick_s, violation
 from bench.trust.work import flops_per_token
 
