@@ -32,12 +32,16 @@ Rows = TypeVar("Rows", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The models by name, in the order of the file; by alias, the name; by name, where the figures come from and the hub id."""
+    """The models by name, in the order of the file; by alias, the name; by name, where the figures come from and the hub id.
+
+    `revisions` are the hub's commits that a source shows, 40 hex digits each, by the model's name; most models have none.
+    """
 
     models: Mapping[str, Model]
     aliases: Mapping[str, str]
     sources: Mapping[str, str]
     hubs: Mapping[str, str]
+    revisions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,8 @@ class MachineProfile:
 
     `board_power_w` is what the GPU's board is made to take, in watts, or, where `chip` is given, the most that the whole computer
     takes at the plug. `peak_flops_per_s` is the rate of dense 16-bit matrix products with 32-bit sums at the rated clock, the
-    highest among the variants that this profile covers. Each is None, or has its source beside it.
+    highest among the variants that this profile covers. `memory_bytes_per_s` is the rated bandwidth of its memory. Each is None,
+    or has its source beside it.
     """
 
     name: str
@@ -62,6 +67,8 @@ class MachineProfile:
     board_power_source: str | None = None
     peak_flops_per_s: float | None = None
     peak_flops_source: str | None = None
+    memory_bytes_per_s: float | None = None
+    memory_rate_source: str | None = None
 
 
 class _Strict(BaseModel):
@@ -72,6 +79,8 @@ class _ModelRow(_Strict):
     name: Name
     alias: Name | None = None
     hub: Name | None = None
+    revision: Name | None = None
+    revision_source: Name | None = None
     parameters: Annotated[int, Ge(1)]
     source: Name
     config: dict[str, Any]
@@ -89,6 +98,8 @@ class _MachineRow(_Strict):
     board_power_source: Name | None = None
     peak_flops_per_s: Annotated[float, Ge(1e9), Le(1e18)] | None = None
     peak_flops_source: Name | None = None
+    memory_bytes_per_s: Annotated[float, Ge(1e9), Le(1e15)] | None = None
+    memory_rate_source: Name | None = None
 
 
 class _Models(_Strict):
@@ -107,11 +118,13 @@ def catalogue(folder: Path = CATALOG) -> Catalogue:
     _refuse_twice(path, "model", [name for row in rows for name in (row.name, row.alias) if name])
     models = {row.name: model_of(row.name, row.config, f"{path}: {row.name}.config") for row in rows}
     _refuse_wrong_counts(path, rows, models)
+    _refuse_revisions(path, rows)
     return Catalogue(
         models=MappingProxyType(models),
         aliases=MappingProxyType({row.alias: row.name for row in rows if row.alias}),
         sources=MappingProxyType({row.name: row.source for row in rows}),
         hubs=MappingProxyType({row.name: row.hub for row in rows if row.hub}),
+        revisions=MappingProxyType({row.name: row.revision for row in rows if row.revision}),
     )
 
 
@@ -147,8 +160,11 @@ def _model_at(path: Path) -> Model:
     try:
         file = path / "config.json" if path.is_dir() else path
         stem = file.resolve().parent.name if file.name == "config.json" else file.stem
+        lacking = file.parent == path and not file.exists()
     except (OSError, ValueError, RuntimeError) as error:  # a name too long, a NUL byte, a loop of links
         raise BadFile([Problem(printable(str(path)), "", f"cannot be read: {printable(str(error))}")]) from None
+    if lacking:
+        raise BadFile([Problem(printable(str(path)), "", "holds no config.json; name a folder that does, or the file itself")])
     name, shown_file = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "model", printable(str(file))
     model = model_of(name, read_json(file), shown_file)
     namesake = catalogue().models.get(name)
@@ -184,7 +200,11 @@ def _refuse_without_source(path: Path, rows: list[_MachineRow]) -> None:
     missing = [
         Problem(str(path), f"{row.name}.{source}", "missing; say where the figure comes from")
         for row in rows
-        for figure, source in (("board_power_w", "board_power_source"), ("peak_flops_per_s", "peak_flops_source"))
+        for figure, source in (
+            ("board_power_w", "board_power_source"),
+            ("peak_flops_per_s", "peak_flops_source"),
+            ("memory_bytes_per_s", "memory_rate_source"),
+        )
         if getattr(row, figure) is not None and getattr(row, source) is None
     ]
     if missing:
@@ -199,3 +219,23 @@ def _refuse_wrong_counts(path: Path, rows: list[_ModelRow], models: Mapping[str,
     ]
     if wrong:
         raise BadFile(wrong)
+
+
+def _refuse_revisions(path: Path, rows: list[_ModelRow]) -> None:
+    """A revision is a commit of the hub's, and somebody has seen it: a made-up one would only show when it is asked for."""
+    faults = [(row.name, fault) for row in rows for fault in _revision_faults(row)]
+    if faults:
+        raise BadFile(Problem(str(path), f"{name}.{key}", what) for name, (key, what) in faults)
+
+
+def _revision_faults(row: _ModelRow) -> list[tuple[str, str]]:
+    if row.revision is None:
+        return [("revision", "missing; a source alone says nothing")] if row.revision_source else []
+    faults = []
+    if not re.fullmatch(r"[0-9a-f]{40}", row.revision):
+        faults.append(("revision", f"expected the 40 hexadecimal digits of a commit, got {shown(row.revision)}"))
+    if row.revision_source is None:
+        faults.append(("revision_source", "missing; say where the revision is to be seen"))
+    if row.hub is None:
+        faults.append(("hub", "missing; say whose revision it is"))
+    return faults

@@ -1,11 +1,15 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from bench.catalog import CATALOG, catalogue, machine_profiles, resolve_model
 from bench.model import count_parameters
+from bench.plan import plan, refusal
 from bench.reading.strict import BadFile
+from bench.record import Machine
 from bench.spec import BadInput
+from bench.suite import read_suite
 
 ALIASES = {
     "1b": "llama-3.2-1b",
@@ -23,7 +27,21 @@ PUBLISHED = {
     "qwen3-32b": 32_762_123_264,
     "llama-3.3-70b": 70_553_706_496,
     "qwen3-0.6b": 596_049_920,
+    "llama-3.2-3b": 3_212_749_824,
+    "qwen3-1.7b": 1_720_574_976,
+    "qwen3-8b": 8_190_735_360,
+    "mistral-7b": 7_248_023_552,
+    "gemma-3-1b": 999_885_952,
+    "gemma-3-4b": 3_880_099_328 + 64 * 2560,
+    "gemma-3-12b": 11_765_788_416 + 64 * 3840,
+    "gemma-3-27b": 27_009_002_240 + 64 * 5376,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
+    "llama-2-70b": 68_976_648_192,
 }
+"""As published. Of the larger Gemma 3 the count of the text is published, and the hub's embeddings have 64 rows more."""
+WITH_PICTURES = {"gemma-3-4b": 4_300_079_472, "gemma-3-12b": 12_187_325_040, "gemma-3-27b": 27_432_406_640}
+"""The hub's count of the whole of these models."""
 TINY = ("tiny-llama-xs", "tiny-llama-s", "tiny-qwen3-xs", "tiny-qwen3-s")
 NAMES = (*PUBLISHED, *TINY)
 
@@ -41,6 +59,22 @@ num_hidden_layers = 2
 num_attention_heads = 4
 max_position_embeddings = 64
 """
+
+
+REVISED = ROW.replace("60_080", "71_248").replace(
+    'source = "here"', f'source = "here"\nhub = "b/a"\nrevision = "{"0" * 40}"\nrevision_source = "there"'
+)
+
+
+def test_these_are_the_models():
+    assert tuple(catalogue().models) == NAMES
+    assert [name for name in PUBLISHED if name not in catalogue().hubs] == []
+
+
+def test_revisions_are_commits_whose_source_is_known(tmp_path):
+    assert all(re.fullmatch("[0-9a-f]{40}", revision) for revision in catalogue().revisions.values())
+    (tmp_path / "models.toml").write_text(REVISED)
+    assert catalogue(tmp_path).revisions == {"a": "0" * 40}
 
 
 def test_the_aliases_are_the_lessons_sizes_in_its_order():
@@ -76,11 +110,13 @@ def built_by_mlx_lm() -> dict[str, int]:
     from mlx.utils import tree_flatten
     from mlx_lm.utils import _get_classes
 
+    from bench.backends.mlx_architecture import tied
+
     counts = {}
     for name in NAMES:
         config = catalogue().models[name].config
         model_class, args_class = _get_classes(config)
-        model = model_class(args_class.from_dict(config))
+        model = tied(model_class(args_class.from_dict(config)), config)
         counts[name] = sum(array.size for _, array in tree_flatten(model.parameters()))
     return counts
 
@@ -93,6 +129,20 @@ def test_transformers_builds_the_rows_count(name, built_by_transformers):
 @pytest.mark.parametrize("name", NAMES)
 def test_mlx_lm_builds_the_rows_count(name, built_by_mlx_lm):
     assert built_by_mlx_lm[name] == catalogue().models[name].parameters
+
+
+@pytest.mark.parametrize("name", WITH_PICTURES)
+def test_a_language_model_with_its_eyes_is_the_hubs_whole(name):
+    """The tower that sees, as transformers builds it, and between the two a matrix and a norm."""
+    import torch
+    from transformers import AutoModel, SiglipVisionConfig
+
+    sees = {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16}
+    with torch.device("meta"):
+        tower = AutoModel.from_config(SiglipVisionConfig(**sees, image_size=896, patch_size=14, vision_use_head=False))
+    counted = sum(each.numel() for each in tower.parameters())
+    between = 1152 * catalogue().models[name].config["hidden_size"] + 1152
+    assert catalogue().models[name].parameters + counted + between == WITH_PICTURES[name]
 
 
 def test_the_stacks_agree_on_the_tiny_llamas_rotary_frequencies():
@@ -167,6 +217,35 @@ def test_a_path_may_be_a_file_or_a_folder_relative_or_absolute(tmp_path):
     assert resolve_model("b.json", tmp_path).name == "b"
 
 
+def test_a_folder_without_a_configuration_is_named(tmp_path):
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "model.safetensors").write_bytes(b"")
+    with pytest.raises(BadFile) as caught:
+        resolve_model("./weights", tmp_path)
+    assert str(caught.value) == f"{tmp_path}/weights: holds no config.json; name a folder that does, or the file itself"
+
+
+def test_an_architecture_that_one_stack_lacks_runs_on_the_other(tmp_path):
+    write_config(tmp_path / "opt" / "config.json", '{"model_type": "opt", "vocab_size": 512, "hidden_size": 64}')
+    (tmp_path / "suite.toml").write_text(
+        'question = "Q?"\n[sweep]\nmodel = ["./opt"]\nmethod = ["full"]\nbackend = ["hf@cpu", "mlx@cpu"]\n'
+    )
+    box = Machine(
+        name="box", machine_id="0", system="Linux", architecture="x86_64", os_version="", chip="", cpu_cores=2, memory_bytes=2**34
+    )
+    entries = plan(read_suite(tmp_path / "suite.toml"), box, {}, capabilities=refusal).entries
+    assert {entry.cell.backend: entry.reason for entry in entries} == {"hf": None, "mlx": "mlx-lm has no model type 'opt'"}
+
+
+def test_a_multimodal_folder_is_its_language_model(tmp_path):
+    """The hub's own `text_config` of Gemma 3 4B leaves out what transformers' defaults say."""
+    text = """{"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+        "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}"""
+    write_config(tmp_path / "gemma-3-4b" / "config.json", f'{{"model_type": "gemma3", "text_config": {text}}}')
+    found = resolve_model("./gemma-3-4b", tmp_path)
+    assert (found.architecture, found.parameters) == (catalogue().models["gemma-3-4b"].architecture, PUBLISHED["gemma-3-4b"])
+
+
 @pytest.mark.parametrize("text", ["none/config.json", "./none", "a\0/b", "x" * 300 + "/config.json"])
 def test_a_path_to_nothing_is_named(text, tmp_path):
     with pytest.raises(BadFile, match="cannot be read"):
@@ -221,6 +300,10 @@ def _count() -> int:
         (ROW.replace('"a"', '"a/b"'), "use letters, digits"),
         (ROW.replace("hidden_size = 16", ""), "a.config: hidden_size: missing"),
         ("model = 3", "model: expected a list"),
+        (REVISED.replace("0" * 40, "main"), 'a.revision: expected the 40 hexadecimal digits of a commit, got "main"'),
+        (REVISED.replace('revision_source = "there"', ""), "a.revision_source: missing; say where the revision is to be seen"),
+        (REVISED.replace('hub = "b/a"', ""), "a.hub: missing; say whose revision it is"),
+        (REVISED.replace(f'revision = "{"0" * 40}"', ""), "a.revision: missing; a source alone says nothing"),
     ],
 )
 def test_a_faulty_row_is_named(tmp_path, content, message):

@@ -1,9 +1,9 @@
 """Which architectures mlx-lm computes as declared, so that its runs may bear the same workload digest as transformers'.
 
-In: a model's configuration in the one form of `bench.reading.architecture`, and the length of the sequences. Out: None, or the
-reason why mlx-lm would compute something else. mlx-lm passes over keys that it does not know, so what both stacks honour, or
-neither needs, is listed for each family, and any other key refuses the cell. Read off the `ModelArgs` of mlx_lm 0.32's llama,
-qwen2 and qwen3, and the configurations and models of transformers 5.
+In: a model's configuration in the one form of `bench.reading.architecture`, the length of the sequences and the dtype of the
+weights. Out: None, or the reason why mlx-lm would compute something else. mlx-lm passes over keys that it does not know, so
+what both stacks honour, or neither needs, is listed for each family, and any other key refuses the cell. Read off the
+`ModelArgs` of mlx_lm 0.32's llama, qwen2, qwen3 and gemma3_text, and the configurations and models of transformers 5.
 
 Of other families no list is kept: there mlx-lm must have the model type, and dropout in attention is refused, since no model
 of mlx-lm has it.
@@ -11,6 +11,7 @@ of mlx-lm has it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,8 @@ HONOURED: Mapping[str, frozenset[str]] = {
     "mistral": _COMMON | {"mlp_bias", "rope_traditional", "sliding_window"},
     "qwen2": _COMMON | _QWEN | {"rope_traditional"},
     "qwen3": _COMMON | _QWEN,
+    "gemma3_text": _COMMON
+    | {"hidden_activation", "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window", "sliding_window_pattern"},
 }
 """Keys that may stand in a configuration, by family. Neither stack reads Qwen2's `attention_bias`: it always has one. What
 mlx-lm honours and transformers does not (`rope_traditional`, biases of a Mistral) is refused on the other side."""
@@ -49,32 +52,53 @@ ROTARY: Mapping[str, frozenset[str]] = {
 }
 """Kinds of rotary scaling that both stacks compute alike, as a test measures, and the settings that both honour
 or neither reads (`finetuned`)."""
+_ROTARY_OF_GEMMA3 = ("default", "linear")
+"""What Gemma 3 uses, and what was compared there, where the layers that slide have frequencies of their own."""
 _NEEDS_ORIGINAL = ("llama3", "yarn")
 """Where the original length is missing, these fall back on different ones: `max_position_embeddings`, or a constant."""
 
 
-def refusal(config: Config, sequence_length: int) -> str | None:
-    """Why mlx-lm does not compute this architecture as declared; None if it does."""
+def refusal(config: Config, sequence_length: int, dtype: str = "bfloat16") -> str | None:
+    """Why mlx-lm does not compute this architecture as declared, with weights of this dtype; None if it does."""
     reasons = (check(config, sequence_length) for check in CHECKS)
-    return next((reason for reason in reasons if reason is not None), None)
+    return next((reason for reason in reasons if reason is not None), None) or _embedding_scale(config, dtype)
+
+
+def tied(model: Any, config: Config) -> Any:
+    """The model with head and embedding as the configuration has them.
+
+    mlx-lm builds some models (gemma3_text) with a head of their own, and ties it when it finds none among the weights that it
+    loads; where none are loaded, it has to be told.
+    """
+    if config.get("tie_word_embeddings") and "lm_head" in model:
+        model.sanitize({})
+    return model
 
 
 def active_window(config: Config, sequence_length: int) -> int | None:
     """The sliding window within which some layer attends, in tokens; None where every layer sees the whole sequence.
 
     A window as long as the sequence hides nothing. By the rules of transformers' configurations: every layer of a Mistral has
-    the window; of a Qwen those that `layer_types` names, or those from `max_window_layers` (28 where it is missing) on.
+    the window; of a Gemma 3 all but each n-th, or those that `layer_types` names; of a Qwen those that `layer_types` names, or
+    those from `max_window_layers` (28 where it is missing) on.
     """
     window = config.get("sliding_window")
     if window is None or window >= sequence_length:
         return None
     if config.get("model_type") == "mistral":
         return int(window)
-    if not config.get("use_sliding_window"):
+    if config.get("model_type") != "gemma3_text" and not config.get("use_sliding_window"):
         return None
-    kinds, layers = config.get("layer_types"), config.get("num_hidden_layers", 0)
-    slides = "sliding_attention" in kinds if kinds is not None else config.get("max_window_layers", 28) < layers
-    return int(window) if slides else None
+    return int(window) if _some_layer_slides(config) else None
+
+
+def _some_layer_slides(config: Config) -> bool:
+    kinds = config.get("layer_types")
+    if kinds is not None:
+        return "sliding_attention" in kinds
+    if config.get("model_type") == "gemma3_text":
+        return int(config.get("sliding_window_pattern", 6)) > 1
+    return int(config.get("max_window_layers", 28)) < int(config.get("num_hidden_layers", 0))
 
 
 def _unknown_type(config: Config, _: int) -> str | None:
@@ -94,17 +118,19 @@ def _dropout(config: Config, _: int) -> str | None:
 
 
 def _activation(config: Config, _: int) -> str | None:
-    name = config.get("hidden_act", "silu")
-    if config.get("model_type") in HONOURED and name != "silu":
-        return f"mlx-lm's {config['model_type']} always has the activation silu, not hidden_act {name!r}"
+    family = config.get("model_type")
+    key, only = ("hidden_activation", "gelu_pytorch_tanh") if family == "gemma3_text" else ("hidden_act", "silu")
+    name = config.get(key, only)
+    if family in HONOURED and name != only:
+        return f"mlx-lm's {family} always has the activation {only}, not {key} {name!r}"
     return None
 
 
 def _window(config: Config, sequence_length: int) -> str | None:
-    window = active_window(config, sequence_length) if config.get("model_type") in HONOURED else None
+    family = config.get("model_type")
+    window = active_window(config, sequence_length) if family in HONOURED and family != "gemma3_text" else None
     if window is None:
         return None
-    family = config["model_type"]
     return f"mlx-lm's {family} attends to all {sequence_length} tokens, not within a sliding window of {window} (sliding_window)"
 
 
@@ -117,9 +143,34 @@ def _head_width(config: Config, _: int) -> str | None:
 
 
 def _bias(config: Config, _: int) -> str | None:
-    if config.get("model_type") == "qwen3" and config.get("attention_bias"):
-        return "mlx-lm's qwen3 has no biases in attention (attention_bias)"
+    if config.get("model_type") in ("qwen3", "gemma3_text") and config.get("attention_bias"):
+        return f"mlx-lm's {config['model_type']} has no biases in attention (attention_bias)"
     return None
+
+
+def _layers(config: Config, _: int) -> str | None:
+    """Gemma 3's model takes the masks of its kinds of layer from the first layer and the first that sees everything."""
+    if config.get("model_type") != "gemma3_text":
+        return None
+    if config.get("layer_types") is not None or config.get("sliding_window_pattern", 6) > config["num_hidden_layers"]:
+        return "mlx-lm's gemma3_text lets each n-th layer, and at least one, see the whole sequence, and no others (layer_types)"
+    return None
+
+
+def _embedding_scale(config: Config, dtype: str) -> str | None:
+    """Embeddings are multiplied by the root of the width, which mlx-lm rounds to bfloat16, transformers to the weights' dtype."""
+    if config.get("model_type") != "gemma3_text" or dtype == "bfloat16":
+        return None
+    root = config["hidden_size"] ** 0.5
+    if root == _as_bfloat16(root):
+        return None
+    return f"mlx-lm's gemma3_text multiplies embeddings by {_as_bfloat16(root):g}, where transformers has {root:g} in {dtype}"
+
+
+def _as_bfloat16(value: float) -> float:
+    """The nearest number of eight significant bits, ties to even; for the magnitudes of roots of widths."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 256), exponent - 8)
 
 
 def _rotary(config: Config, _: int) -> str | None:
@@ -127,7 +178,7 @@ def _rotary(config: Config, _: int) -> str | None:
     if config.get("model_type") not in HONOURED or not scaling:
         return None
     kind = scaling.get("rope_type") or scaling.get("type", "default")
-    if kind not in ROTARY:
+    if kind not in (_ROTARY_OF_GEMMA3 if config["model_type"] == "gemma3_text" else ROTARY):
         return f"mlx-lm is not known to compute the rotary scaling {kind!r} as transformers does (rope_scaling)"
     unknown = sorted(scaling.keys() - ROTARY[kind] - {"rope_type", "type"})
     if unknown:
@@ -144,5 +195,5 @@ def _unknown_keys(config: Config, _: int) -> str | None:
 
 
 CHECKS: tuple[Callable[[Config, int], str | None], ...] = (
-    *(_unknown_type, _dropout, _activation, _window, _head_width, _bias, _rotary, _unknown_keys),
+    *(_unknown_type, _dropout, _activation, _window, _head_width, _bias, _layers, _rotary, _unknown_keys),
 )

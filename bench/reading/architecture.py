@@ -5,7 +5,8 @@ the same for the same architecture, however the file spelt it; or every fault of
 
 One form means: the family's defaults written out, so that two stacks cannot fill them in differently (mlx-lm ties a Llama's
 embeddings where the key is missing, transformers does not); rotary settings in the older spelling, which both stacks read; and
-nothing that says no more than which tokens end a text or which version wrote the file.
+nothing that says no more than which tokens end a text or which version wrote the file. Of a multimodal model it is the form of
+its language model.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
-from bench.model import Model, model_from_config
-from bench.reading.rope import MAX_POSITIONS, Rope, Theta, classic_rope, rope_faults
-from bench.reading.strict import BadFile, Problem, beyond_json, key_path, meant, problems_of, shown
+from bench.model import FAMILIES, Model, model_from_config
+from bench.reading.bounds import Epsilon, Heads, Inner, Layers, LayerType, Positions, Share, Spread, Vocabulary, Width
+from bench.reading.gemma3 import PUBLISHED_DEFAULTS, Gemma3Config, LayeredRope, gemma3_faults, gemma3_form
+from bench.reading.rope import Rope, Theta, classic_rope, rope_faults
+from bench.reading.strict import BadFile, Problem, beyond_json, key_path, meant, one_of, problems_of, shown
 from bench.spec import BLOCK_MODULES
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 BIASES = {"attention_bias": ("llama", "qwen2", "qwen3"), "mlp_bias": ("llama",)}
 """The families whose modules read the key; the others have no such biases whatever it says (qwen2's are always there)."""
 NOT_ARCHITECTURE = frozenset(
@@ -40,22 +42,15 @@ NOT_ARCHITECTURE = frozenset(
         "quantization_config",
         "torch_dtype",
         "transformers_version",
+        "unk_token_id",
         "use_cache",
     }
 )
 NO_WINDOW = frozenset({"layer_types", "max_window_layers", "sliding_window", "use_sliding_window"})
 FLOATS = frozenset({"attention_dropout", "initializer_range", "rms_norm_eps", "rope_theta"})
+MULTIMODAL = ("gemma3",)
+"""Model types that are nothing without a `text_config`: transformers would build one of its own choice."""
 REMEDY = "take it from the model's own config.json"
-
-# The widest of everything makes fewer than 2**63 parameters, which the results must hold; a test counts them.
-Vocabulary = Annotated[int, Ge(4), Le(2**24)]  # three ids are reserved, see bench.data
-Width = Annotated[int, Ge(1), Le(2**20)]
-Inner = Annotated[int, Ge(1), Le(2**24)]
-Heads = Annotated[int, Ge(1), Le(2**14)]
-Layers = Annotated[int, Ge(1), Le(1024)]
-Positions = Annotated[int, Ge(1), Le(MAX_POSITIONS)]
-Spread = Annotated[float, Gt(0), Le(100)]
-LayerType = Literal["full_attention", "sliding_attention"]
 
 
 class AnyConfig(BaseModel):
@@ -95,14 +90,14 @@ class DecoderConfig(BaseModel):
     head_dim: Heads | None = None
     max_position_embeddings: Positions
     initializer_range: Spread = 0.02
-    rms_norm_eps: Annotated[float, Gt(0), Le(1)] = 1e-6
+    rms_norm_eps: Epsilon = 1e-6
     rope_theta: Theta | None = None
     rope_scaling: Rope | None = None
     rope_parameters: Rope | None = None
     tie_word_embeddings: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
-    attention_dropout: Annotated[float, Ge(0), Le(1)] = 0.0
+    attention_dropout: Share = 0.0
     hidden_act: Literal["silu", "swish"] = "silu"  # two names of one function; mlx-lm computes it whatever the file says
     use_sliding_window: bool | None = None
     sliding_window: Positions | None = None
@@ -115,34 +110,74 @@ class DecoderConfig(BaseModel):
         return self.head_dim or (128 if self.model_type == "qwen3" else self.hidden_size // self.num_attention_heads)
 
 
+Checked = AnyConfig | DecoderConfig | Gemma3Config
+
+
 def model_of(name: str, config: object, file: str) -> Model:
-    """The model that a `config.json` describes. Raises BadFile, which names the file, the key and the remedy."""
+    """The model that a `config.json` describes, of a multimodal one its language model, which is all that is trained here.
+
+    Raises BadFile, which names the file, the key and the remedy.
+    """
     if not isinstance(config, dict):
         raise BadFile([Problem(file, "", f"expected a table of settings, got {shown(config)}; {REMEDY}")])
+    if config.get("text_config") is not None or config.get("model_type") in MULTIMODAL:
+        return _language_model(name, config, file)
     problems = [Problem(file, key_path(where), f"{what}; {REMEDY}") for where, what in beyond_json(config)]
-    kind = DecoderConfig if config.get("model_type") in FAMILIES else AnyConfig
     try:
-        checked = kind.model_validate(config)
+        checked = _kind(config).model_validate(config)
     except ValidationError as error:
         blamed = {problem.path for problem in problems}
         problems += [each for each in problems_of(error, file, _remedy) if each.path not in blamed]
         raise BadFile(problems) from None
     form = {key: value for key, value in config.items() if key not in NOT_ARCHITECTURE and value is not None}
-    if isinstance(checked, DecoderConfig):
-        problems += [Problem(file, where, f"{what}; {REMEDY}") for where, what in _together(checked, form)]
+    problems += [Problem(file, where, f"{what}; {REMEDY}") for where, what in _together(checked, form)]
     if problems:
         raise BadFile(problems)
-    return model_from_config(name, _one_form(checked, form) if isinstance(checked, DecoderConfig) else form)
+    return model_from_config(name, _one_form(checked, form))
+
+
+def _kind(config: Mapping[str, Any]) -> type[Checked]:
+    family = config.get("model_type")
+    if family == "gemma3_text":
+        return Gemma3Config
+    return DecoderConfig if family in FAMILIES else AnyConfig
+
+
+def _language_model(name: str, config: Mapping[str, Any], file: str) -> Model:
+    """The model of a multimodal configuration's `text_config`. What the published Gemma 3 leave out there is filled in."""
+    part = config.get("text_config")
+    if part is None:
+        raise BadFile([Problem(file, "text_config", f"missing; {REMEDY}")])
+    family = part.get("model_type") if isinstance(part, dict) else None
+    if family not in FAMILIES:
+        what = f"a multimodal model whose language model is {shown(family)}, not {one_of(FAMILIES)}"
+        raise BadFile([Problem(file, "text_config.model_type", f"{what}; name another model")])
+    filled = {**(PUBLISHED_DEFAULTS if family == "gemma3_text" else {}), **part}
+    if filled.get("tie_word_embeddings") is None and config.get("tie_word_embeddings") is not None:
+        filled["tie_word_embeddings"] = config["tie_word_embeddings"]
+    try:
+        return model_of(name, filled, file)
+    except BadFile as error:
+        inner = error.problems
+    raise BadFile(Problem(file, ".".join(filter(None, ("text_config", each.path))), each.message) for each in inner)
 
 
 def _remedy(details: ErrorDetails) -> str:
     if details["type"] == "extra_forbidden":
-        return f"{meant(str(details['loc'][-1]), [*Rope.model_fields])} Or remove it: nothing reads it"
+        return f"{meant(str(details['loc'][-1]), [*Rope.model_fields, *LayeredRope.model_fields])} Or remove it: nothing reads it"
     return REMEDY
 
 
-def _together(checked: DecoderConfig, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _together(checked: Checked, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is wrong with settings that are right in themselves: (path of the key, message). `config` holds no None."""
+    match checked:
+        case Gemma3Config():
+            yield from gemma3_faults(checked, config)
+        case DecoderConfig():
+            yield from _decoder_faults(checked, config)
+
+
+def _decoder_faults(checked: DecoderConfig, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     heads, groups = checked.num_attention_heads, checked.num_key_value_heads or checked.num_attention_heads
     if heads % groups:
         yield "num_key_value_heads", f"{heads} heads cannot share {groups} key-value heads evenly"
@@ -158,8 +193,19 @@ def _together(checked: DecoderConfig, config: Mapping[str, Any]) -> Iterator[tup
     yield from rope_faults(config, checked.head_width)
 
 
-def _one_form(checked: DecoderConfig, config: Mapping[str, Any]) -> dict[str, Any]:
+def _one_form(checked: Checked, config: dict[str, Any]) -> dict[str, Any]:
     """The configuration with defaults written out and spellings made equal. `config` holds no None."""
+    match checked:
+        case Gemma3Config():
+            form = gemma3_form(checked, config)
+        case DecoderConfig():
+            form = _decoder_form(checked, config)
+        case _:
+            return config
+    return {key: float(value) if key in FLOATS else value for key, value in form.items()}
+
+
+def _decoder_form(checked: DecoderConfig, config: Mapping[str, Any]) -> dict[str, Any]:
     defaults = {
         "num_key_value_heads": checked.num_attention_heads,
         "head_dim": checked.head_width,
@@ -175,7 +221,7 @@ def _one_form(checked: DecoderConfig, config: Mapping[str, Any]) -> dict[str, An
         form.setdefault("mlp_bias", False)
     if not form.get("use_sliding_window") and checked.model_type != "mistral":
         form = {key: value for key, value in form.items() if key not in NO_WINDOW}
-    return {key: float(value) if key in FLOATS else value for key, value in form.items()}
+    return form
 
 
 def smallest_adapted_dimension(config: Mapping[str, Any], modules: tuple[str, ...]) -> int | None:

@@ -10,6 +10,22 @@ from bench.model import count_parameters
 from bench.spec import Workload
 
 
+def flops_per_prompt_token(workload: Workload) -> float | None:
+    """A floor under the operations of one prompt position in a prefill, in FLOPs; by the rule of `flops_per_token`.
+
+    Of the last block only keys and values need to be computed for positions before the last, and of the head nothing: MLX, which
+    computes what is asked for and no more, leaves both out. So both are left out here, with the embedding.
+    """
+    config = workload.model.config
+    parameters = count_parameters(config)
+    if parameters is None:
+        return None
+    tables = 1 if config.get("tie_word_embeddings") else 2
+    blocks = int(config["num_hidden_layers"])
+    in_blocks = parameters - tables * int(config["vocab_size"]) * int(config["hidden_size"])
+    return 2.0 * in_blocks * (blocks - 1) / blocks
+
+
 def flops_per_token(workload: Workload) -> float | None:
     """A floor under the operations of one token position, in FLOPs: what any implementation has to multiply.
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_models import GEMMA3 as TINY_GEMMA3
 
-from bench.backends.mlx_architecture import ALIASES, ROTARY, active_window, refusal
+from bench.backends.mlx_architecture import ALIASES, ROTARY, _as_bfloat16, active_window, refusal, tied
 from bench.catalog import catalogue
 from bench.reading.architecture import model_of
 
@@ -26,6 +27,7 @@ SHAPE = {
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 WINDOW = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+GEMMA3 = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 8, "sliding_window_pattern": 2}
 ORIGINAL = {"original_max_position_embeddings": 64}
 
 
@@ -82,6 +84,99 @@ def test_what_one_family_lacks_is_refused(family: str, settings: dict[str, Any],
     assert reason in (refusal(plain(family, **settings), 64) or "")
 
 
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"hidden_activation": "relu"}, "always has the activation gelu_pytorch_tanh, not hidden_activation 'relu'"),
+        ({"attention_bias": True}, "mlx-lm's gemma3_text has no biases in attention"),
+        ({"attention_dropout": 0.5}, "mlx-lm has no dropout in attention"),
+        ({"final_logit_softcapping": 30.0}, "is not known to honour final_logit_softcapping"),
+        ({"use_bidirectional_attention": True}, "is not known to honour use_bidirectional_attention"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "each n-th layer, and at least one"),
+        ({"sliding_window_pattern": 3}, "each n-th layer, and at least one"),
+        ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "the rotary scaling 'dynamic'"),
+    ],
+)
+def test_what_mlx_lms_gemma3_would_pass_over_is_refused(settings: dict[str, Any], reason: str) -> None:
+    assert refusal(plain("gemma3_text", **GEMMA3), 64) is None
+    assert reason in (refusal(plain("gemma3_text", **{**GEMMA3, **settings}), 64) or "")
+
+
+@pytest.mark.parametrize(
+    ("width", "dtype", "passes"),
+    [
+        *((64, dtype, True) for dtype in ("float32", "float16", "bfloat16")),
+        *((96, dtype, False) for dtype in ("float32", "float16")),
+        *((width, "bfloat16", True) for width in (96, 1152, 2560, 3840, 5376)),
+    ],
+)
+def test_embeddings_must_be_multiplied_by_the_same_root(width: int, dtype: str, passes: bool) -> None:
+    found = refusal(config_of("gemma3_text", **{**GEMMA3, "hidden_size": width}), 64, dtype)
+    reason = f"mlx-lm's gemma3_text multiplies embeddings by 9.8125, where transformers has 9.79796 in {dtype}"
+    assert found == (None if passes else reason)
+
+
+@pytest.mark.parametrize("width", [1, 17, 96, 640, 1152, 2560, 3840, 5376, 2**20 - 1])
+def test_roots_are_rounded_as_mlx_rounds_them(width: int) -> None:
+    import mlx.core as mx
+
+    assert _as_bfloat16(width**0.5) == mx.array(width**0.5, mx.bfloat16).astype(mx.float32).item()
+
+
+def logits(told: dict[str, Any], otherwise: dict[str, Any] | None = None) -> tuple[Any, Any]:
+    """What transformers and mlx-lm compute from the same random weights for sequences of 40; mlx-lm may be told otherwise."""
+    import mlx.core as mx
+    import torch
+    from mlx.utils import tree_flatten
+    from mlx_lm.utils import _get_classes
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**told), dtype=torch.float32).eval()
+    ids = np.random.default_rng(0).integers(3, 512, (2, 40))
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.3)
+        theirs = model(torch.tensor(ids)).logits.numpy()
+    config = {**told, **(otherwise or {})}
+    model_class, args_class = _get_classes(config)
+    with mx.stream(mx.cpu):
+        apples = tied(model_class(args_class.from_dict(config)), config)
+        there = {name for name, _ in tree_flatten(apples.parameters())}
+        state = {name: mx.array(value.numpy()) for name, value in model.state_dict().items()}
+        apples.load_weights([(name, value) for name, value in state.items() if name in there or name != "lm_head.weight"])
+        return theirs, np.array(apples(mx.array(ids)))
+
+
+def apart(told: dict[str, Any], otherwise: dict[str, Any] | None = None) -> float:
+    theirs, apples = logits(told, otherwise)
+    return float(np.abs(theirs - apples).max() / theirs.std())
+
+
+@pytest.mark.parametrize("changes", [{}, {"tie_word_embeddings": False}, {"sliding_window_pattern": 2}, {"rope_scaling": None}])
+def test_both_stacks_compute_the_same_gemma3(changes: dict[str, Any]) -> None:
+    """Measured: 6e-6 of the logits' spread, rounding; each of the slips below is over 0.05."""
+    told = model_of("tiny", {**TINY_GEMMA3, **changes}, "here").config
+    assert refusal(told, 40, "float32") is None
+    assert apart(told) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        {"sliding_window": 9},
+        {"sliding_window_pattern": 2},
+        {"rope_scaling": None},
+        {"rope_local_base_freq": 2e4},
+        {"rope_theta": 1e5},
+        {"query_pre_attn_scalar": 32},
+        {"rms_norm_eps": 0.1},
+    ],
+)
+def test_a_setting_of_gemma3_that_one_stack_reads_otherwise_would_show(slip: dict[str, Any]) -> None:
+    assert apart(model_of("tiny", TINY_GEMMA3, "here").config, slip) > 0.01
+
+
 def test_what_has_no_effect_passes() -> None:
     assert refusal(config_of("qwen2", use_mrope=False, attention_bias=True), 64) is None
     assert refusal(config_of("llama", attention_bias=True, mlp_bias=True, head_dim=32), 64) is None
@@ -111,6 +206,23 @@ def test_a_window_counts_where_it_hides_something(family: str, settings: dict[st
     assert (refusal(config, 9) is None) is (window is None)
     if window is not None:
         assert f"attends to all 9 tokens, not within a sliding window of {window}" in (refusal(config, 9) or "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "length", "window"),
+    [
+        ({}, 9, 8),
+        ({}, 8, None),
+        ({"sliding_window_pattern": 1}, 9, None),
+        ({"sliding_window_pattern": 3}, 9, 8),
+        ({"layer_types": ["full_attention", "full_attention"]}, 9, None),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, 9, 8),
+    ],
+)
+def test_gemma3s_window_is_one_that_mlx_lm_computes(settings: dict[str, Any], length: int, window: int | None) -> None:
+    config = config_of("gemma3_text", **{**GEMMA3, **settings})
+    assert active_window(config, length) == window
+    assert "attends to all" not in (refusal(config, length) or "")
 
 
 @pytest.mark.parametrize(("family", "settings"), [("mistral", {}), ("mistral", {"sliding_window": None}), ("qwen3", {})])

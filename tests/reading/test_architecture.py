@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.catalog import catalogue
-from bench.model import Model
-from bench.reading.architecture import FAMILIES, NOT_ARCHITECTURE, DecoderConfig, model_of, smallest_adapted_dimension
+from bench.model import FAMILIES, Model
+from bench.reading.architecture import NOT_ARCHITECTURE, DecoderConfig, model_of, smallest_adapted_dimension
+from bench.reading.gemma3 import Gemma3Config, LayeredRope
 from bench.reading.rope import Rope
 from bench.reading.strict import BadFile, Problem
 from bench.spec import BLOCK_MODULES
@@ -54,6 +55,21 @@ QWEN3_SMALL = {
     "num_attention_heads": 4,
     "max_position_embeddings": 1024,
 }
+
+
+GEMMA3_SMALL = {
+    **QWEN3_SMALL,
+    "model_type": "gemma3_text",
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "query_pre_attn_scalar": 16,
+    "sliding_window": 8,
+}
+
+
+def small(family: str) -> dict[str, object]:
+    """The least that a family needs."""
+    return GEMMA3_SMALL if family == "gemma3_text" else {**QWEN3_SMALL, "model_type": family}
 
 
 UNUSED_WINDOW = {"sliding_window": 4096, "max_window_layers": 2, "layer_types": ["full_attention", "full_attention"]}
@@ -161,10 +177,10 @@ def test_what_the_planner_reads_is_typed_in_any_family(change, expected):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_widest_of_every_bound_makes_a_count_that_the_results_can_hold(family):
     bounds = {"hidden_size": 2**20, "intermediate_size": 2**24, "num_hidden_layers": 1024, "vocab_size": 2**24}
-    bounds |= {"num_attention_heads": 2**14, "head_dim": 2**14}
+    bounds |= {"num_attention_heads": 2**14, "num_key_value_heads": 2**14, "head_dim": 2**14}
     for name, bound in bounds.items():
-        assert faults({**QWEN3_SMALL, name: bound + 2})[0].startswith(f"x/config.json: {name}: {bound + 2} is out of range")
-    widest = model_of("x", {**QWEN3_SMALL, **bounds, "model_type": family}, "")
+        assert faults({**small(family), name: bound + 2})[0].startswith(f"x/config.json: {name}: {bound + 2} is out of range")
+    widest = model_of("x", {**small(family), **bounds}, "")
     assert widest.parameters is not None
     assert 2**59 < widest.parameters < 2**63
 
@@ -183,6 +199,55 @@ def test_all_missing_keys_are_named_at_once():
         "max_position_embeddings",
     ]
     assert all(line.endswith("missing; take it from the model's own config.json") for line in found)
+
+
+REQUIRED = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "max_position_embeddings",
+)
+
+
+@pytest.mark.parametrize("key", REQUIRED)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_missing_key_is_one_line_with_file_key_and_remedy(family, key):
+    lacking = {name: value for name, value in small(family).items() if name != key}
+    assert faults(lacking) == [f"x/config.json: {key}: missing; take it from the model's own config.json"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_of_a_multimodal_model_the_language_model_is_taken(family):
+    whole = {"model_type": "seer", "vision_config": {"hidden_size": 3}, "text_config": small(family)}
+    assert model_of("x", whole, "").architecture == model_of("x", small(family), "").architecture
+    tied = model_of("x", {**whole, "tie_word_embeddings": True}, "").config["tie_word_embeddings"]
+    assert tied is True
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            {"model_type": "seer", "text_config": {"model_type": "mamba", "vocab_size": 512}},
+            'text_config.model_type: a multimodal model whose language model is "mamba", not one of llama, mistral, qwen2, '
+            "qwen3, gemma3_text; name another model",
+        ),
+        (
+            {"model_type": "seer", "text_config": 3},
+            "text_config.model_type: a multimodal model whose language model is None, not one of llama, mistral, qwen2, qwen3, "
+            "gemma3_text; name another model",
+        ),
+        (
+            {"model_type": "gemma3", "text_config": {key: GEMMA3_SMALL[key] for key in GEMMA3_SMALL if key != "hidden_size"}},
+            "text_config.hidden_size: missing; take it from the model's own config.json",
+        ),
+        ({"model_type": "gemma3", "vocab_size": 512}, "text_config: missing; take it from the model's own config.json"),
+    ],
+)
+def test_a_language_model_that_cannot_be_taken_is_named(config, expected):
+    assert faults(config) == [f"x/config.json: {expected}"]
 
 
 @pytest.mark.parametrize("config", [None, [], 3, "x", {}, {"model_type": 3}, {"model_type": []}])
@@ -215,15 +280,16 @@ JSON = st.recursive(
 )
 VALUES = JSON | st.sampled_from([10**400, -(2**63) - 1, 1e300, "8", "llama3", "silu", 7, 2**63])
 ROPES = st.dictionaries(st.sampled_from([*Rope.model_fields, "x"]), VALUES | st.integers(1, 64), max_size=6)
-READ = [*DecoderConfig.model_fields, "extra"]
+KINDS = st.dictionaries(st.sampled_from([*LayeredRope.model_fields, "x"]), ROPES | VALUES, max_size=2)
+READ = sorted({*DecoderConfig.model_fields, *Gemma3Config.model_fields, "extra", "text_config"} - {"model_type"})
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.dictionaries(st.sampled_from(READ), VALUES | ROPES, max_size=4), st.sampled_from([*FAMILIES, "other"]))
+@given(st.dictionaries(st.sampled_from(READ), VALUES | ROPES | KINDS, max_size=4), st.sampled_from([*FAMILIES, "other"]))
 def test_no_value_raises_anything_else_and_what_is_read_can_be_planned(changes, family):
     found: list[Problem] = []
     try:
-        model = model_of("x", {**QWEN3_SMALL, "model_type": family, **changes}, "x/config.json")
+        model = model_of("x", {**small(family), **changes}, "x/config.json")
     except BadFile as error:
         found, model = list(error.problems), Model("x", "{}")
     assert all(problem.path and str(problem).isprintable() for problem in found)
