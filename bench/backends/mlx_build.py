@@ -1,8 +1,11 @@
-"""Models for mlx-lm: random weights straight in their final precision, and adapters.
+"""Models for mlx-lm: weights straight in their final precision, and adapters.
 
-In: a cell. Out: an `mlx.nn.Module` of mlx-lm's own class, evaluated module by module, so that building never holds more than
-the final size and one module's scratch: a 70B model in 4 bits never passes through 140 GB. `attach_adapters` freezes it and
-adds LoRA layers where the method asks for them.
+In: a cell. Out: an `mlx.nn.Module` of mlx-lm's own class, its weights (`mlx_weights`: drawn or read) evaluated module by module,
+so that building never holds more than the final size and one module's scratch: a 70B model in 4 bits never passes through 140 GB.
+`attach_adapters` freezes it and adds LoRA layers where the method asks for them.
+
+The scratch was measured to be 4 bytes an element of what is drawn in 16 bits, 6 where it is then quantised. Of Llama 3.3 70B that
+makes 4.2 GB for the embedding (128,256 × 8192), which comes first, and 1.4 GB for its largest quantised matrix (8192 × 28672).
 """
 
 from __future__ import annotations
@@ -12,30 +15,29 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.backends.interface import Session, UnsupportedError
+from bench.backends.mlx_architecture import tied
+from bench.backends.mlx_weights import values_of
 from bench.spec import ATTENTION_MODULES, Cell, Workload
 
 GROUP_SIZE = 64
 """Weights that share one scale and bias: the default of mlx-lm's `convert`, and of the models published in its format."""
-INITIALIZER_RANGE = 0.02
-"""Standard deviation of random weights where the config names none: the default of transformers' `LlamaConfig`."""
 UNTIED_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 """Families whose transformers config leaves head and embedding untied when it says nothing; mlx-lm's Llama would tie them."""
 LEFT_UNQUANTIZED = ("embed_tokens", "lm_head")
 
 
 def build(cell: Cell, session: Session) -> Any:
-    """The cell's base model with random weights, quantised where the method asks for it, without adapters, not yet frozen.
+    """The cell's base model in `weights_dtype`, quantised where the method asks for it, without adapters, not yet frozen.
 
-    Weights of linear layers and embeddings are normal(0, `initializer_range`), norms 1, biases 0, in `weights_dtype`, from
-    the workload's seed. Raises UnsupportedError where mlx-lm has no such architecture or builds another one than declared.
+    Raises UnsupportedError where mlx-lm has no such architecture or builds another one than declared, BadFile where real weights
+    are not those of this architecture.
     """
     import mlx.core as mx
     from mlx import nn
 
     workload = cell.workload
     model = _empty_model(workload)
-    mx.random.seed(workload.seed)
-    model.update(_random_weights(model, workload))
+    model.update(values_of(model, workload))
     if workload.quantization_bits is not None:
         nn.quantize(model, GROUP_SIZE, workload.quantization_bits, mode="affine", class_predicate=_is_quantized)
     for what, part in _parts(model):
@@ -117,7 +119,7 @@ def _empty_model(workload: Workload) -> Any:
     from mlx.utils import tree_flatten
     from mlx_lm.utils import _get_classes as classes_of  # private, but what `mlx_lm.load` calls, and it knows the aliases
 
-    config = _mlx_config(workload.model.config)
+    config = mlx_config(workload.model.config)
     try:
         model_class, args_class = classes_of(config)
     except ValueError as error:
@@ -126,14 +128,14 @@ def _empty_model(workload: Workload) -> Any:
     missing = [name for name in required if name not in config]
     if missing:
         raise UnsupportedError(f"the config of {workload.model.name} lacks {', '.join(missing)}, which mlx-lm needs")
-    model = model_class(args_class.from_dict(config))
+    model = tied(model_class(args_class.from_dict(config)), config)
     built, declared = sum(value.size for _, value in tree_flatten(model.parameters())), workload.model.parameters
     if declared is not None and built != declared:
         raise UnsupportedError(f"mlx-lm builds {built:,} parameters where {workload.model.name} has {declared:,}")
     return model
 
 
-def _mlx_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def mlx_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The config with what mlx-lm would otherwise read differently from transformers spelt out.
 
     transformers 5 nests the rotary settings in `rope_parameters`, which not every mlx-lm model reads: it would silently
@@ -148,25 +150,6 @@ def _mlx_config(config: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("model_type") in UNTIED_FAMILIES:
         spelt["tie_word_embeddings"] = False
     return {**spelt, **{name: value for name, value in config.items() if value is not None}}
-
-
-def _random_weights(model: Any, workload: Workload) -> Any:
-    """The model's parameters as lazy random arrays, drawn in the order of the tree."""
-    import mlx.core as mx
-    from mlx.utils import tree_map_with_path
-
-    dtype = dtype_of(workload.weights_dtype)
-    declared = workload.model.config.get("initializer_range")
-    spread = INITIALIZER_RANGE if declared is None else declared
-
-    def draw(path: str, value: Any) -> Any:
-        if path.endswith("bias"):
-            return mx.zeros(value.shape, dtype)
-        if value.ndim == 1:
-            return mx.ones(value.shape, dtype)
-        return mx.random.normal(value.shape, dtype, scale=spread)
-
-    return tree_map_with_path(draw, model.parameters())
 
 
 def _is_quantized(path: str, module: Any) -> bool:
