@@ -2,8 +2,9 @@
 
 In: two sides of a comparison, each the repeated runs of one cell on one machine. Out: None, or the reason in words why there
 is to be no ratio. The rules are those of design.md, "What makes a comparison fair": equal workload digests, equal tokens
-as the frameworks received them, trainable parameters that agree, as many measured steps, one scope, and evidence that was
-measured. Warm-up ends by rule, after as many steps as each takes to settle, so its length is shown and not compared.
+as the frameworks received them, trainable parameters that agree, as many measured steps (of serving, requests; nothing is
+trained there), one scope, and evidence that was measured. Warm-up ends by rule, after as many steps as each takes to settle,
+so its length is shown and not compared.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class Side:
         return f"{self.key['backend']}@{self.key['device']} on {self.key['machine']}"
 
     @property
+    def serves(self) -> bool:
+        return self.key.get("method") == "serve"
+
+    @property
     def party(self) -> tuple[str, ...]:
         return tuple(self.key[name] for name in PARTY)
 
@@ -89,6 +94,8 @@ def _unequal_tokens(above: Side, below: Side) -> str | None:
 
 
 def _unequal_trainable(above: Side, below: Side) -> str | None:
+    if above.serves:
+        return None
     counts = [*above.trainable_parameters, *below.trainable_parameters]
     if not above.trainable_parameters or not below.trainable_parameters:
         return "trainable parameters were not recorded on both sides"
@@ -100,14 +107,15 @@ def _unequal_trainable(above: Side, below: Side) -> str | None:
 
 def _unequal_steps(above: Side, below: Side) -> str | None:
     """Early steps run at other clocks and other caches than late ones, so medians over other steps are no like for like."""
+    what = "measured requests" if above.serves else "measured steps"
     for side in (above, below):
         if not side.step_counts:
-            return f"{side.who}: its measured steps were not recorded"
+            return f"{side.who}: its {what} were not recorded"
         if len(side.step_counts) > 1:
             counts = ", ".join(f"{count:.0f}" for count in side.step_counts)
-            return f"{side.who}: its runs took different numbers of measured steps ({counts})"
+            return f"{side.who}: its runs took different numbers of {what} ({counts})"
     (first,), (second,) = above.step_counts, below.step_counts
-    return None if first == second else f"they took different numbers of measured steps ({first:.0f} against {second:.0f})"
+    return None if first == second else f"they took different numbers of {what} ({first:.0f} against {second:.0f})"
 
 
 def _unequal_scopes(above: Side, below: Side) -> str | None:

@@ -35,10 +35,11 @@ class Metric:
 
 
 METRICS: Mapping[str, Metric] = {
-    "tokens_per_s": Metric("training rate, all tokens", "tokens/s", True, "time"),
+    "tokens_per_s": Metric("training rate, all tokens; of serving, decode rate", "tokens/s", True, "time"),
     "loss_tokens_per_s": Metric("training rate, loss tokens", "tokens/s", True, "time"),
-    "prefill_tokens_per_s": Metric("prefill rate", "tokens/s", True, "time"),
-    "step_s_median": Metric("median step", "s", False, "time"),
+    "prefill_tokens_per_s": Metric("prefill rate, prompt tokens", "tokens/s", True, "time"),
+    "time_to_first_token_s": Metric("time to the first token of every sequence", "s", False, "time"),
+    "step_s_median": Metric("median step, or batch of requests", "s", False, "time"),
     "load_s": Metric("time until the model stood", "s", False, "time"),
     "build_s": Metric("time to make or read its weights", "s", False, "time"),
     "compile_s": Metric("time of the framework's compiler", "s", False, "time"),
@@ -50,6 +51,6 @@ METRICS: Mapping[str, Metric] = {
     "device_peak_bytes": Metric("peak on the device by its driver", "bytes", False, "memory", "device_peak_scope"),
     "host_peak_bytes": Metric("peak resident memory of the process", "bytes", False, "memory"),
     "power_w": Metric("mean power", "W", False, "energy", "power_scope"),
-    "j_per_token": Metric("energy per token", "J", False, "energy", "power_scope"),
-    "j_per_token_above_idle": Metric("energy per token above idle", "J", False, "energy", "power_scope"),
+    "j_per_token": Metric("energy per token, of serving per generated token", "J", False, "energy", "power_scope"),
+    "j_per_token_above_idle": Metric("energy per token above idle, as above", "J", False, "energy", "power_scope"),
 }

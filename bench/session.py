@@ -1,7 +1,8 @@
-"""What a training tells while it runs, made into events.
+"""What a training, or a serving, tells while it runs, made into events.
 
-In: a cell, how it is measured, its batches, and what the backend tells. Out: events, each step checked against the tokens that
-it should have been given, until warm-up is over by its rule and the measured steps are there. Runs in the child.
+In: a cell, how it is measured, its batches, and what the backend tells. Out: events, each step or batch of requests checked
+against the tokens that it should have been given, until warm-up is over by its rule and the measured ones are there. Runs in the
+child.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from bench.backends.interface import SeenStep
+from bench.backends.interface import SeenRequest, SeenStep
 from bench.data import Batches
 from bench.meters.process import ProcessMemory
 from bench.record import Event, Loaded, Progress, Step, Warm
@@ -29,10 +30,12 @@ class WrongTokens(RuntimeError):
 
 @dataclass
 class TrainingSession:
-    """The worker's side of one training; satisfies `bench.backends.interface.Session`.
+    """The worker's side of one run; satisfies `bench.backends.interface.Session`.
 
     A step is told as one of warm-up until the rule says where warm-up ended. Then `Warm` is told: right after the last step of
-    a warm-up of fixed length, a window of steps later where the rule had to judge.
+    a warm-up of fixed length, a window of steps later where the rule had to judge. For a batch of requests the same rule looks at
+    the time from its beginning to its last token; its two parts are told as `prefill` and `decode` throughout, since whoever
+    stores them knows from `Warm` which belong to warm-up.
     """
 
     cell: Cell
@@ -63,9 +66,9 @@ class TrainingSession:
         self._cpu_s = process_cpu_s()
 
     def step(self, seen: SeenStep) -> bool:
-        self._check_tokens(seen)
+        micro_batches = self.cell.workload.gradient_accumulation
+        self._check_tokens("step", seen.step, seen.tokens_digest, micro_batches)
         host_peak_bytes = self.memory.peak_bytes()
-        before_s, self._cpu_s = self._cpu_s, process_cpu_s()
         self.emit(
             Step(
                 step=seen.step,
@@ -78,19 +81,55 @@ class TrainingSession:
                 framework_peak_bytes=seen.framework_peak_bytes,
                 tokens_digest=seen.tokens_digest,
                 host_peak_bytes=host_peak_bytes,
-                cpu_s=self._cpu_s - before_s,
+                cpu_s=self._cpu_since_s(),
             )
         )
-        self._durations_s.append(seen.duration_s)
-        self._peaks_bytes.append(host_peak_bytes if seen.framework_peak_bytes is None else seen.framework_peak_bytes)
-        self._judge()
-        return self._warm is None or seen.step - self._warm.warmup_steps < self.measure.steps
+        return self._goes_on(seen.step, seen.duration_s, seen.framework_peak_bytes, host_peak_bytes)
 
-    def _check_tokens(self, seen: SeenStep) -> None:
-        micro_batches = self.cell.workload.gradient_accumulation
-        expected = self.batches.digest((seen.step - 1) * micro_batches, micro_batches)
-        if seen.tokens_digest != expected:
-            raise WrongTokens(f"step {seen.step} was given tokens {seen.tokens_digest}, made were {expected}")
+    def request(self, seen: SeenRequest) -> bool:
+        self._check_tokens("request", seen.number, seen.tokens_digest, 1)
+        host_peak_bytes = self.memory.peak_bytes()
+        prefill = Step(
+            step=seen.number,
+            phase="prefill",
+            start_s=seen.start_s,
+            duration_s=seen.prefill_s,
+            tokens=seen.prompt_tokens,
+            loss_tokens=0,
+            loss=None,
+            framework_peak_bytes=seen.framework_peak_bytes,
+            tokens_digest=seen.tokens_digest,
+            host_peak_bytes=host_peak_bytes,
+        )
+        decode = replace(
+            prefill,
+            phase="decode",
+            start_s=seen.start_s + seen.prefill_s,
+            duration_s=seen.decode_s,
+            tokens=seen.generated_tokens - self.cell.workload.batch_size,
+            tokens_digest=None,
+            cpu_s=self._cpu_since_s(),
+        )
+        self.emit(prefill)
+        self.emit(decode)
+        return self._goes_on(seen.number, seen.prefill_s + seen.decode_s, seen.framework_peak_bytes, host_peak_bytes)
+
+    def _check_tokens(self, what: str, number: int, digest: str, micro_batches: int) -> None:
+        expected = self.batches.digest((number - 1) * micro_batches, micro_batches)
+        if digest != expected:
+            raise WrongTokens(f"{what} {number} was given tokens {digest}, made were {expected}")
+
+    def _cpu_since_s(self) -> float:
+        """Processor time since it was last asked for."""
+        before_s, self._cpu_s = self._cpu_s, process_cpu_s()
+        return self._cpu_s - before_s
+
+    def _goes_on(self, number: int, duration_s: float, framework_peak_bytes: int | None, host_peak_bytes: int | None) -> bool:
+        """Take a step, or a batch of requests, into the judgement of warm-up: whether another one is wanted."""
+        self._durations_s.append(duration_s)
+        self._peaks_bytes.append(host_peak_bytes if framework_peak_bytes is None else framework_peak_bytes)
+        self._judge()
+        return self._warm is None or number - self._warm.warmup_steps < self.measure.steps
 
     def _judge(self) -> None:
         """Tell where warm-up ended, once."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bench.backends.interface import SeenStep
+from bench.backends.interface import SeenRequest, SeenStep
 from bench.data import Batches
 from bench.meters.process import ProcessMemory
 from bench.record import Event, Loaded, Progress, Step, Warm
@@ -59,17 +59,42 @@ class Told:
     def warm(self) -> list[Warm]:
         return [event for event in self.events if isinstance(event, Warm)]
 
+    def asked(self, number: int, prefill_s: float = 0.25, decode_s: float = 0.75, peak_bytes: int | None = None) -> SeenRequest:
+        return SeenRequest(
+            number=number,
+            start_s=number - 1.0,
+            prefill_s=prefill_s,
+            decode_s=decode_s,
+            prompt_tokens=16,
+            generated_tokens=20,
+            framework_peak_bytes=peak_bytes,
+            tokens_digest=self.batches.digest(number - 1, 1),
+        )
+
+    def serve(self, durations_s: Sequence[float]) -> int:
+        """Take batches of requests, a quarter of each its prefill, until the session has enough: how many were taken."""
+        self.session.loaded(LOADED)
+        for number, duration_s in enumerate(durations_s, start=1):
+            if not self.session.request(self.asked(number, duration_s / 4, 3 * duration_s / 4)):
+                return number
+        return len(durations_s)
+
 
 @pytest.fixture
 def told(fake_cell: Callable[..., Cell]) -> Callable[..., Told]:
     return lambda **measure: Told(fake_cell(), Measure(**measure))
 
 
-@pytest.mark.parametrize(("length", "story"), [(0, "LWmm"), (1, "LwWmm"), (3, "LwwwWmm")])
+@pytest.fixture
+def serving(fake_cell: Callable[..., Cell]) -> Callable[..., Told]:
+    return lambda **measure: Told(fake_cell(method="serve"), Measure(**measure))
+
+
+@pytest.mark.parametrize(("length", "story"), [(0, "LWmmmmm"), (1, "LwWmmmmm"), (3, "LwwwWmmmmm")])
 def test_a_fixed_warmup_ends_right_after_its_last_step(told: Callable[..., Told], length: int, story: str) -> None:
-    run = told(warmup_steps=length, warmup_max_steps=length, steps=2)
-    assert run.session.max_steps == length + 2
-    assert run.train([1.0] * 10) == length + 2
+    run = told(warmup_steps=length, warmup_max_steps=length, steps=5)
+    assert run.session.max_steps == length + 5
+    assert run.train([1.0] * 10) == length + 5
     assert run.story == story
     assert run.warm == [Warm(warmup_steps=length)]
 
@@ -131,6 +156,44 @@ def test_a_step_tells_the_processor_time_since_the_one_before(told: Callable[...
     assert idle is not None
     assert busy >= 0.05
     assert 0 <= idle < busy
+
+
+def test_a_request_is_told_in_its_two_parts(serving: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProcessMemory, "peak_bytes", lambda self: 11)
+    run = serving(warmup_steps=0, warmup_max_steps=0, steps=2)
+    run.session.loaded(LOADED)
+    assert run.session.request(run.asked(1, peak_bytes=7))
+    assert not run.session.request(run.asked(2, peak_bytes=8))
+    prefill, decode = [event for event in run.events if isinstance(event, Step)][2:]
+    assert (prefill.step, prefill.phase, prefill.start_s, prefill.duration_s, prefill.tokens) == (2, "prefill", 1.0, 0.25, 16)
+    assert (decode.step, decode.phase, decode.start_s, decode.duration_s, decode.tokens) == (2, "decode", 1.25, 0.75, 18)
+    assert (prefill.tokens_digest, decode.tokens_digest) == (run.batches.digest(1, 1), None)
+    assert {(part.framework_peak_bytes, part.host_peak_bytes, part.loss, part.loss_tokens) for part in (prefill, decode)} == {
+        (8, 11, None, 0)
+    }
+    assert prefill.cpu_s is None
+    assert decode.cpu_s is not None
+
+
+def test_warm_up_of_requests_ends_by_the_same_rule_over_the_whole_of_each(serving: Callable[..., Told]) -> None:
+    run = serving(steps=7, steady_spread=0.1)
+    assert run.serve([9.0, 5.0, 3.0, *[1.0] * 50]) == 10
+    assert run.story == "L" + "pd" * 10 + "W"
+    assert run.warm == [Warm(warmup_steps=3)]
+
+
+def test_a_decode_that_slows_under_equal_prefills_is_unsteady(serving: Callable[..., Told]) -> None:
+    run = serving(warmup_max_steps=6, steps=10)
+    run.session.loaded(LOADED)
+    for number in range(1, 17):
+        run.session.request(run.asked(number, 0.25, 0.5 * 1.1**number))
+    assert run.warm == [Warm(warmup_steps=6, troubles=("unsteady",))]
+
+
+def test_prompts_not_made_by_the_harness_stop_the_run(serving: Callable[..., Told]) -> None:
+    run = serving()
+    with pytest.raises(WrongTokens, match="request 1 was given tokens no"):
+        run.session.request(replace(run.asked(1), tokens_digest="no"))
 
 
 def test_tokens_not_made_by_the_harness_stop_the_run(told: Callable[..., Told]) -> None:

@@ -1,16 +1,18 @@
 """A backend without a framework, for fast tests of everything around it.
 
-In: a cell whose model has the `model_type` "fake". Out: steps that take as long, lose as much and fail as the model's
-`config.json` says, so that every ending of a real run can be played through the real processes, pipes and files:
+In: a cell whose model has the `model_type` "fake". Out: steps, or requests, that take as long, lose as much and fail as the
+model's `config.json` says, so that every ending of a real run can be played through the real processes, pipes and files:
 
     {"model_type": "fake", "vocab_size": 512, "max_position_embeddings": 4096, "parameters": 1000,
-     "step_s": 0.01, "load_s": 0.0, "build_s": 0.0, "peak_bytes": 1000000, "loss": "constant",
+     "step_s": 0.01, "prefill_s": 0.01, "load_s": 0.0, "build_s": 0.0, "peak_bytes": 1000000, "loss": "constant",
      "fail": "oom_device", "fail_at_step": 2}
 
-`step_s` and `peak_bytes` are numbers, or lists with one for each step, whose last repeats. `build_s` is a part of `load_s`, told
+`step_s`, `prefill_s` and `peak_bytes` are numbers, or lists with one for each step, whose last repeats. Of serving a step is one
+batch of requests: `prefill_s` is its prefill, `step_s` its decode. `build_s` is a part of `load_s`, told
 and not waited for. The loss falls from step to step, unless `loss` says `constant` or `nan`.
 `fail` is an exception's outcome (`oom_device`, `oom_host`, `device_lost`, `unsupported`, `crashed`), or `exit`, `sigkill`,
-`sigsegv` (the process ends so), `hang` (it falls silent), `tokens` (it trains on other tokens than it was given).
+`sigsegv` (the process ends so), `abort` (it writes `says` to its log and aborts, as C++ does), `hang` (it falls silent), `tokens`
+(it trains on other tokens than it was given).
 `fail_at_step` 0 fails while loading.
 """
 
@@ -24,7 +26,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bench.backends.interface import SeenStep, Session
+import numpy as np
+
+from bench.backends.interface import Held, SeenStep, Session
+from bench.backends.serving import Answer, seen_request
 from bench.data import Batches, TokenDigest, loss_mask
 from bench.record import OUTCOMES, Counters, Loaded, Outcome
 from bench.spec import BackendName, Cell, Device
@@ -53,20 +58,13 @@ class Fake:
     def prepare(self) -> None:
         return None
 
+    def limit_memory(self, device: Device, capacity_bytes: int) -> Held:
+        return Held("accounting")
+
     def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
         config = cell.workload.model.config
         self._load(cell, config, session)
-        began = time.perf_counter()
-        end, peak_bytes = began, None
-        for step in range(1, session.max_steps + 1):
-            _play(config, step)
-            time.sleep(_at(config.get("step_s", 0.001), step))
-            previous, end = end, time.perf_counter()
-            seen = _seen(cell, batches, config, step)
-            peak_bytes = seen.framework_peak_bytes
-            if not session.step(_timed(seen, previous - began, end - previous)):
-                break
-        return Counters(framework_peak_bytes=peak_bytes, compile_s=0.0)
+        return (_serve if cell.workload.serves else _train)(cell, batches, session, config)
 
     def fault(self, error: BaseException) -> Outcome | None:
         played = str(error).partition(":")[0]
@@ -77,7 +75,7 @@ class Fake:
         _play(config, 0)
         time.sleep(config.get("load_s", 0.0))
         parameters = config.get("parameters", 1000)
-        trainable = parameters if cell.workload.method == "full" else 10 * (cell.workload.rank or 1)
+        trainable = {"full": parameters, "serve": 0}.get(cell.workload.method, 10 * (cell.workload.rank or 1))
         session.loaded(
             Loaded(
                 load_s=config.get("load_s", 0.0),
@@ -87,6 +85,38 @@ class Fake:
                 build_s=config.get("build_s", 0.0),
             )
         )
+
+
+def _train(cell: Cell, batches: Batches, session: Session, config: Mapping[str, Any]) -> Counters:
+    began = time.perf_counter()
+    end, peak_bytes = began, None
+    for step in range(1, session.max_steps + 1):
+        _play(config, step)
+        time.sleep(_at(config.get("step_s", 0.001), step))
+        previous, end = end, time.perf_counter()
+        seen = _seen(cell, batches, config, step)
+        peak_bytes = seen.framework_peak_bytes
+        if not session.step(_timed(seen, previous - began, end - previous)):
+            break
+    return Counters(framework_peak_bytes=peak_bytes, compile_s=0.0)
+
+
+def _serve(cell: Cell, batches: Batches, session: Session, config: Mapping[str, Any]) -> Counters:
+    """Every prompt is answered by zeros."""
+    origin_s, peak_bytes = time.perf_counter(), None
+    for number in range(1, session.max_steps + 1):
+        began_s = time.perf_counter()
+        _play(config, number)
+        time.sleep(_at(config.get("prefill_s", 0.001), number))
+        first_s = time.perf_counter()
+        time.sleep(_at(config.get("step_s", 0.001), number))
+        prompts = batches.ids(number - 1 + _off_by_one(config, number))
+        zeros = np.zeros((len(prompts), cell.workload.generated_tokens or 0), np.int64)
+        ids, peak_bytes = np.concatenate([prompts, zeros], axis=1), _at(config.get("peak_bytes"), number)
+        answer = Answer(ids, prompts.shape[1], began_s, first_s, time.perf_counter())
+        if not session.request(seen_request(answer, number, origin_s=origin_s, peak_bytes=peak_bytes)):
+            break
+    return Counters(framework_peak_bytes=peak_bytes, compile_s=0.0)
 
 
 def _play(config: Mapping[str, Any], step: int) -> None:
@@ -100,6 +130,9 @@ def _play(config: Mapping[str, Any], step: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if fail == "sigsegv":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if fail == "abort":
+        os.write(2, f"{config.get('says', '')}\n".encode())
+        os.abort()
     if fail == "hang":
         time.sleep(3600)
     raise FakeFault(f"{fail}: played at step {step}")
@@ -108,7 +141,7 @@ def _play(config: Mapping[str, Any], step: int) -> None:
 def _seen(cell: Cell, batches: Batches, config: Mapping[str, Any], step: int) -> SeenStep:
     work = cell.workload
     digest = TokenDigest()
-    off_by_one = 1 if config.get("fail") == "tokens" and step == config.get("fail_at_step", 1) else 0
+    off_by_one = _off_by_one(config, step)
     for micro in range(work.gradient_accumulation):
         ids = batches.ids((step - 1) * work.gradient_accumulation + micro + off_by_one)
         digest.add(ids, loss_mask(ids))
@@ -122,6 +155,10 @@ def _seen(cell: Cell, batches: Batches, config: Mapping[str, Any], step: int) ->
         framework_peak_bytes=_at(config.get("peak_bytes"), step),
         tokens_digest=digest.hexdigest(),
     )
+
+
+def _off_by_one(config: Mapping[str, Any], step: int) -> int:
+    return 1 if config.get("fail") == "tokens" and step == config.get("fail_at_step", 1) else 0
 
 
 def _at(play: Any, step: int) -> Any:

@@ -42,7 +42,8 @@ class Seen:
 
     @property
     def measured(self) -> list[Step]:
-        return [step for step in self.steps if step.phase == "measured"]
+        """The steps behind warm-up; of requests the prefill and the decode of each."""
+        return [step for step in self.steps if step.phase != "warmup"]
 
     @property
     def window(self) -> Window | None:

@@ -1,7 +1,8 @@
 """What the worker itself told of its run, as columns.
 
 In: a run as it was seen. Out: rates, times, the framework's and the process's peaks, losses. Rates and medians are taken over
-the measured steps alone; a run that failed keeps whatever it had measured before.
+the measured steps alone; a run that failed keeps whatever it had measured before. Of serving a step is one batch of requests,
+from its beginning to its last token, and its prefill and its decode have a rate each.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def told(seen: Seen) -> Assessed:
         "host_base_bytes": trace.finished.host_base_bytes if trace.finished else None,
         "implementation": dict(trace.loaded.implementation) if trace.loaded else {},
         "trainable_parameters": trace.loaded.trainable_parameters if trace.loaded else None,
-        "warmup_steps": sum(step.phase == "warmup" for step in steps),
-        "steps": len(steps),
-        "outlier_steps": sum(step.outlier for step in steps) if seen.measured else None,
+        "warmup_steps": len({step.step for step in steps if step.phase == "warmup"}),
+        "steps": len({step.step for step in steps}),
+        "outlier_steps": len({step.step for step in steps if step.outlier}) if seen.measured else None,
         "loss_first": steps[0].loss if steps else None,
         "loss_last": steps[-1].loss if steps else None,
         "tokens_digest": steps[0].tokens_digest if steps else None,
@@ -49,26 +50,46 @@ def _times(seen: Seen) -> dict[str, float | None]:
         "import_s": started.import_s if started else None,
         "build_s": loaded.build_s if loaded else None,
         "load_s": loaded.load_s if loaded else None,
-        "first_step_s": steps[0].duration_s if steps else None,
+        "first_step_s": durations_s(steps)[0] if steps else None,
     }
+
+
+def durations_s(steps: Sequence[Step]) -> list[float]:
+    """The duration of each step in their order; of each batch of requests that of its prefill and its decode together."""
+    sums: dict[int, float] = {}
+    for step in steps:
+        sums[step.step] = sums.get(step.step, 0.0) + step.duration_s
+    return list(sums.values())
 
 
 def _rates(measured: Sequence[Step]) -> dict[str, float | None]:
     """Tokens per median step, and processor time per second. Empty before the first measured step: not measured is not zero."""
     if not measured:
         return {}
-    median_s = statistics.median(step.duration_s for step in measured)
+    common = {"step_s_median": statistics.median(durations_s(measured)), "host_cpu_share": _cpu_share(measured)}
+    prefill, decode = ([step for step in measured if step.phase == phase] for phase in ("prefill", "decode"))
+    if not prefill:
+        return {**common, "tokens_per_s": _rate(measured, "tokens"), "loss_tokens_per_s": _rate(measured, "loss_tokens")}
     return {
-        "step_s_median": median_s,
-        "tokens_per_s": statistics.median(step.tokens for step in measured) / median_s if median_s else None,
-        "loss_tokens_per_s": statistics.median(step.loss_tokens for step in measured) / median_s if median_s else None,
-        "host_cpu_share": _cpu_share(measured),
+        **common,
+        "prefill_tokens_per_s": _rate(prefill, "tokens"),
+        "time_to_first_token_s": statistics.median(step.duration_s for step in prefill),
+        "tokens_per_s": _rate(decode, "tokens"),
     }
 
 
+def _rate(steps: Sequence[Step], what: str) -> float | None:
+    """The median number of `tokens`, or `loss_tokens`, by the median duration; None where no time passed."""
+    median_s = statistics.median(step.duration_s for step in steps) if steps else 0.0
+    return statistics.median(getattr(step, what) for step in steps) / median_s if median_s else None
+
+
 def _cpu_share(measured: Sequence[Step]) -> float | None:
-    """Processor seconds of the worker per second; 1.0 is one core at work all the time."""
-    taken = [step.cpu_s for step in measured]
+    """Processor seconds of the worker per second; 1.0 is one core at work all the time.
+
+    A batch of requests tells its processor time with its decode, for both parts.
+    """
+    taken = [step.cpu_s for step in measured if step.phase != "prefill"]
     known = [cpu_s for cpu_s in taken if cpu_s is not None]
     whole_s = sum(step.duration_s for step in measured)
     return sum(known) / whole_s if whole_s and len(known) == len(taken) else None

@@ -32,6 +32,10 @@ def outlying(values: Sequence[float]) -> list[bool]:
 
 
 def marked(steps: Sequence[Step]) -> list[Step]:
-    """The steps in their order, `outlier` set by duration on those measured, taken among themselves; the others as they are."""
-    flags = iter(outlying([step.duration_s for step in steps if step.phase == "measured"]))
-    return [replace(step, outlier=next(flags)) if step.phase == "measured" else step for step in steps]
+    """The steps in their order, `outlier` set by duration on those measured, taken among themselves; the others as they are.
+
+    Prefills stand among prefills and decodes among decodes.
+    """
+    phases = {step.phase for step in steps} - {"warmup"}
+    flags = {phase: iter(outlying([step.duration_s for step in steps if step.phase == phase])) for phase in phases}
+    return [replace(step, outlier=next(flags[step.phase])) if step.phase in flags else step for step in steps]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from bench.record import Machine, Step
 from bench.spec import Device, Dtype, Workload
-from bench.trust.work import flops_per_token
+from bench.trust.edge import on_wsl
+from bench.trust.work import flops_per_prompt_token, flops_per_token
 
 if TYPE_CHECKING:
     from bench.catalog import MachineProfile
@@ -70,8 +71,10 @@ class Facts:
         return [step.loss for step in self.steps if step.loss is not None]
 
     @property
-    def measured(self) -> list[Step]:
-        return [step for step in self.steps if step.phase == "measured"]
+    def measured(self) -> Mapping[str, list[Step]]:
+        """The steps behind warm-up by phase: those of training, or the prefills and the decodes of requests."""
+        phases = {step.phase for step in self.steps} - {"warmup"}
+        return {phase: [step for step in self.steps if step.phase == phase] for phase in sorted(phases)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +120,8 @@ def _loss_constant(facts: Facts) -> str | None:
 
 def _wrong_tokens(facts: Facts) -> str | None:
     """The worker itself compares every digest with the data's and ends the run; here, that there was one to compare."""
-    if facts.workload.method == "serve":
-        return None
+    if facts.workload.serves:
+        return _wrong_requests(facts)
     tokens, loss_tokens = facts.workload.tokens_per_step, facts.workload.loss_tokens_per_step
     for step in facts.steps:
         if step.tokens_digest is None:
@@ -128,12 +131,35 @@ def _wrong_tokens(facts: Facts) -> str | None:
     return None
 
 
+def _wrong_requests(facts: Facts) -> str | None:
+    """Every request is a prefill, with the digest of its prompts, and behind it a decode of what follows the first tokens."""
+    work = facts.workload
+    prompt = work.batch_size * (work.prompt_tokens or 0)
+    decoded = work.batch_size * ((work.generated_tokens or 0) - 1)
+    parts: dict[int, list[Step]] = {}
+    for step in facts.steps:
+        parts.setdefault(step.step, []).append(step)
+    for number, told in parts.items():
+        if told[0].tokens_digest is None:
+            return f"request {number} has no digest of its prompts"
+        tokens = [part.tokens for part in told]
+        if tokens != [prompt, decoded]:
+            came = " and ".join(map(str, tokens))
+            return f"request {number} took {came} tokens, not {prompt} in its prefill and {decoded} in its decode"
+    return None
+
+
 def _impossible_rate(facts: Facts) -> str | None:
-    rate = facts.columns.get("tokens_per_s")
-    limit, work = _flops_limit(facts), flops_per_token(facts.workload)
-    if rate is None or limit is None or work is None or rate * work <= limit:
-        return None
-    return f"{rate:.4g} tokens/s are at least {rate * work:.3g} FLOP/s, above the device's {limit:.3g}"
+    limit = _flops_limit(facts)
+    rates = (
+        ("tokens/s", "tokens_per_s", flops_per_token(facts.workload)),
+        ("prompt tokens/s", "prefill_tokens_per_s", flops_per_prompt_token(facts.workload)),
+    )
+    for unit, column, work in rates:
+        rate = facts.columns.get(column)
+        if rate is not None and limit is not None and work is not None and rate * work > limit:
+            return f"{rate:.4g} {unit} are at least {rate * work:.3g} FLOP/s, above the device's {limit:.3g}"
+    return None
 
 
 def _flops_limit(facts: Facts) -> float | None:
@@ -192,11 +218,15 @@ def _memory_above_capacity(facts: Facts) -> str | None:
 
 
 def _device_capacities(facts: Facts) -> list[tuple[str, int]]:
-    """What a graphics card has. Where it is not said, nothing is judged."""
+    """What a graphics card has. Where it is not said, nothing is judged.
+
+    Nor is, under WSL2, what torch counts: there the driver lends it the computer's memory (the flag `spilled`).
+    """
     board_bytes = facts.machine.gpus[0].memory_bytes if facts.machine.gpus else None
     if facts.device != "cuda" or board_bytes is None:
         return []
-    return [(column, board_bytes) for column in ("framework_peak_bytes", "reserved_peak_bytes", "device_peak_bytes")]
+    counted = () if on_wsl(facts.machine) else ("framework_peak_bytes", "reserved_peak_bytes")
+    return [(column, board_bytes) for column in (*counted, "device_peak_bytes")]
 
 
 def _host_capacities(facts: Facts) -> list[tuple[str, int]]:
@@ -210,12 +240,12 @@ def _host_capacities(facts: Facts) -> list[tuple[str, int]]:
 
 
 def _steps_too_short(facts: Facts) -> str | None:
-    if facts.tick_s is None or not facts.measured:
-        return None
-    step_s = median(step.duration_s for step in facts.measured)
-    if step_s >= TICKS * facts.tick_s:
-        return None
-    return f"the median step took {step_s:.3g} s, the clock ticks every {facts.tick_s:.3g} s"
+    for phase, steps in facts.measured.items():
+        step_s = median(step.duration_s for step in steps)
+        if facts.tick_s is not None and step_s < TICKS * facts.tick_s:
+            what = "step" if phase == "measured" else phase
+            return f"the median {what} took {step_s:.3g} s, the clock ticks every {facts.tick_s:.3g} s"
+    return None
 
 
 VALIDATORS: Mapping[str, Validator] = {
@@ -251,7 +281,7 @@ VALIDATORS: Mapping[str, Validator] = {
     ),
     "steps-too-short": Validator(
         "steps of less than a thousand ticks of the clock cannot be timed one by one",
-        "raise batch_size, sequence_length or gradient_accumulation",
+        "raise batch_size, sequence_length or gradient_accumulation; of serving, prompt_tokens or generated_tokens",
         _steps_too_short,
     ),
 }

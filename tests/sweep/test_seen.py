@@ -1,5 +1,7 @@
 """One run on one clock: readings in training time, the window of the measured steps, why something is missing."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.record import Reading, Step, Warm
@@ -31,6 +33,18 @@ def test_the_window_spans_the_measured_steps(trace: Trace) -> None:
     assert [each.step for each in seen.measured] == [2, 3]
     assert seen.window == (1.0, 3.0)
     assert Seen(Trace()).window is None
+
+
+def test_the_window_of_requests_spans_from_the_first_prefill_to_the_last_decode() -> None:
+    made = Trace()
+    for number in (1, 2, 3):
+        prefill = replace(step(number, number - 1.0, 0.25), phase="prefill")
+        made.take(prefill)
+        made.take(replace(prefill, phase="decode", start_s=number - 0.75, duration_s=0.5))
+    assert Seen(made).measured == []
+    made.take(Warm(warmup_steps=1))
+    assert [each.phase for each in Seen(made).measured] == ["prefill", "decode"] * 2
+    assert Seen(made).window == (1.0, 2.75)
 
 
 def test_readings_count_from_the_start_of_training_in_order_with_the_wall_meters_among_them(trace: Trace) -> None:

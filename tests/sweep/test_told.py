@@ -1,5 +1,7 @@
 """What the worker told, as columns: medians over measured steps, processor time, why something is empty."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.record import Counters, Finished, Loaded, Started, Step, Warm
@@ -37,6 +39,48 @@ def test_rates_are_those_of_the_median_measured_step() -> None:
     columns = told(Seen(trace())).columns
     assert (columns["step_s_median"], columns["tokens_per_s"], columns["loss_tokens_per_s"]) == (1.0, 100.0, 99.0)
     assert (columns["warmup_steps"], columns["steps"]) == (1, 5)
+
+
+def served(warm: int | None = 1) -> Trace:
+    """Four batches of two requests; their prefills take 8, 1, 3 and 2 s, their decodes 9, 4, 4 and 5 s."""
+    made = Trace()
+    for number, (prefill_s, decode_s) in enumerate(((8.0, 9.0), (1.0, 4.0), (3.0, 4.0), (2.0, 5.0)), 1):
+        part = Step(
+            step=number, phase="prefill", start_s=0, duration_s=prefill_s, tokens=100, loss_tokens=0, loss=None,
+            tokens_digest=f"d{number}", host_peak_bytes=1000 + number,
+        )  # fmt: skip
+        made.take(part)
+        made.take(replace(part, phase="decode", duration_s=decode_s, tokens=20, tokens_digest=None, cpu_s=3.5))
+    if warm is not None:
+        made.take(Warm(warmup_steps=warm))
+    return made
+
+
+def test_of_serving_both_parts_have_their_rate_and_a_step_is_a_batch_of_requests() -> None:
+    columns = told(Seen(served())).columns
+    assert (columns["time_to_first_token_s"], columns["prefill_tokens_per_s"], columns["tokens_per_s"]) == (2.0, 50.0, 5.0)
+    assert "loss_tokens_per_s" not in columns
+    assert (columns["step_s_median"], columns["first_step_s"]) == (7.0, 17.0)
+    assert (columns["warmup_steps"], columns["steps"]) == (1, 4)
+    assert columns["host_cpu_share"] == pytest.approx(3 * 3.5 / (6 + 13))
+    assert (columns["tokens_digest"], columns["loss_first"], columns["loss_last"]) == ("d1", None, None)
+
+
+def test_of_serving_a_request_counts_once_however_many_of_its_parts_stand_apart() -> None:
+    made = Trace()
+    for number in range(1, 10):
+        slow = 5.0 if number == 4 else 1.0
+        part = replace(served().steps[0], step=number, phase="prefill", duration_s=slow + number / 100)
+        made.take(part)
+        made.take(replace(part, phase="decode", cpu_s=1.0))
+    made.take(Warm(warmup_steps=0))
+    assert told(Seen(made)).columns["outlier_steps"] == 1
+
+
+def test_requests_before_the_end_of_warm_up_give_no_rate() -> None:
+    columns = told(Seen(served(warm=None))).columns
+    assert not {"tokens_per_s", "prefill_tokens_per_s", "time_to_first_token_s"} & columns.keys()
+    assert (columns["warmup_steps"], columns["steps"], columns["first_step_s"], columns["host_peak_bytes"]) == (4, 4, 17.0, 1004)
 
 
 def test_import_build_load_compile_and_first_step_stand_apart() -> None:
