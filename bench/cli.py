@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bench.quantities import Duration, MemoryShare, Share, Size
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -30,36 +31,10 @@ if TYPE_CHECKING:
 
 EXIT_BAD_INPUT, EXIT_TAINTED, EXIT_BUSY, EXIT_INTERRUPTED = 2, 4, 75, 130
 CLICK_ABORT = 1
-UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
-
-
-class Duration(click.ParamType[float]):
-    """A time span such as `90s`, `45m`, `2h`; converts to seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h|d)\s*", str(value))
-        if found is None:
-            self.fail(f"{value!r} is no time span: give a number with a unit, such as 90s, 45m or 2h", param, ctx)
-        return float(found.group(1)) * UNITS_S[found.group(2)]
-
-
-class Share(click.ParamType[float]):
-    """A share such as `2%` or `0.02`, above zero and at most a half."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*", str(value))
-        share = float(found.group(1)) / (100 if found.group(2) else 1) if found else 0.0
-        if not 0 < share <= 0.5:
-            self.fail(f"{value!r} is no precision: give a percentage such as 2%, above 0% and at most 50%", param, ctx)
-        return share
 
 
 class SuiteName(click.ParamType[str]):
@@ -104,7 +79,7 @@ def _fail(message: str, code: int) -> None:
 
 
 results_option = folder_option("--results", "results", "Folder of the Parquet files.")
-only_option = click.option("--only", metavar="GLOB", help="Only cells whose id matches, e.g. 'llama-3.1-8b/*'.")
+only_option = click.option("--only", metavar="GLOB", help="Only cells whose id matches, e.g. 'llama-3.1-8b/*'; & joins globs.")
 repeats_option = click.option("--repeats", type=click.IntRange(1, 1000), help="Runs wanted per cell, instead of the suite's.")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, nothing else.")
 machine_option = click.option("--machine-name", metavar="NAME", help="Call this machine so, whatever its hardware matches.")
@@ -145,7 +120,9 @@ def plan(suite: str, results: Path, only: str | None, repeats: int | None, profi
         declared, machine = read_suite(suite), _machine(profile=profile)
         stored = store.tallies(results, machine.machine_id, declared.name)
         holes = planning.hole if profile is None else planning.refusal
-        planned = planning.plan(declared, machine, stored.by_cell, only=only, repeats=repeats, capabilities=holes)
+        planned = planning.plan(
+            declared, machine, stored.by_cell, only=only, repeats=repeats, capabilities=holes, durations=stored.durations
+        )
     click.echo(json.dumps(planned.to_json(), indent=2) if as_json else planning.describe(planned))
     _end(stored.damaged)
 
@@ -167,6 +144,16 @@ def plan(suite: str, results: Path, only: str | None, repeats: int | None, profi
     metavar="CSV",
     help="What a wall meter's logger writes: time and power_w, energy_j, energy_wh or energy_kwh.",
 )
+@click.option("--memory-limit", type=Size(), metavar="SIZE", help="Hold every run to this much memory, e.g. 24GB or 22GiB.")
+@click.option("--memory-like", metavar="MACHINE", help="Hold every run to what this machine of the catalogue has: shows fit.")
+@click.option(
+    "--memory-watchdog",
+    type=MemoryShare(),
+    default="95%",
+    show_default=True,
+    metavar="SHARE",
+    help="End a run on unified memory or the CPU when more of the computer's memory is in use; off lets it swap.",
+)
 @machine_option
 @json_option
 def run(
@@ -179,10 +166,14 @@ def run(
     no_resume: bool,
     strict: bool,
     wall_meter: Path | None,
+    memory_limit: int | None,
+    memory_like: str | None,
+    memory_watchdog: float,
     machine_name: str | None,
     as_json: bool,
 ) -> None:
     """Measure SUITE here; the same command again goes on where it stopped."""
+    from bench.limits import limit_of
     from bench.meters.wall import check_wall_meter
     from bench.progress import observer
     from bench.run import Options, sweep
@@ -203,6 +194,8 @@ def run(
             resume=not no_resume,
             strict=strict,
             wall_meter=wall_meter,
+            limit=limit_of(memory_limit, memory_like),
+            watchdog_share=memory_watchdog if memory_watchdog <= 1 else None,
         )
         with observer() as watching:
             summary = sweep(declared, machine, options, watching)

@@ -21,10 +21,11 @@ from random import Random
 from typing import Protocol
 
 from bench import precision, store
+from bench.limits import Limit, refuse_above_capacity
 from bench.plan import Entry, Plan, plan
 from bench.provenance import provenance
 from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run
-from bench.spec import Cell, Suite
+from bench.spec import BadInput, Cell, Suite
 from bench.sweep import inflight
 from bench.sweep.awake import kept_awake
 from bench.sweep.interrupt import Interrupt, catch_interrupts
@@ -32,6 +33,7 @@ from bench.sweep.lock import hold_machine, lock_path
 from bench.sweep.measuring import Measuring, new_run_id, now
 from bench.sweep.rows import Context, run_row
 from bench.sweep.summary import Summary
+from bench.sweep.watchdog import DEFAULT_SHARE
 from bench.trust.flags import spoils
 
 
@@ -40,7 +42,8 @@ class Options:
     """How much of the suite to run, how precisely, and where the rows go.
 
     `precision` is the half-width wanted of each cell's 95% interval, as a share of its rate. `strict` makes a flagged run taint
-    the sweep. `wall_meter` is the CSV file that a wall meter's logger writes.
+    the sweep. `wall_meter` is the CSV file that a wall meter's logger writes. `limit` is the memory that a run may have, and
+    `watchdog_share` the share of the computer's that may be in use (None: any).
     """
 
     results: Path
@@ -51,6 +54,8 @@ class Options:
     resume: bool = True
     strict: bool = False
     wall_meter: Path | None = None
+    limit: Limit | None = None
+    watchdog_share: float | None = DEFAULT_SHARE
 
 
 class Observer(Protocol):
@@ -68,17 +73,25 @@ class Observer(Protocol):
 
 
 def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) -> Summary:
-    """Measure what the suite still wants. Raises MachineBusy at once where another sweep holds the machine."""
+    """Measure what the suite still wants.
+
+    Raises MachineBusy at once where another sweep holds the machine, BadInput for a limit on memory that this machine lacks or
+    that leaves nothing to be precise about.
+    """
+    if options.limit and options.precision is not None:
+        raise BadInput("--precision is of a rate, and a run under a memory limit gives none (flag limited): leave one out")
     holder = {"pid": os.getpid(), "suite": suite.name, "since": now().isoformat(timespec="seconds")}
     with hold_machine(lock_path(), holder) as lock, catch_interrupts() as interrupt:
-        context = Context(suite.name, suite.question, machine, provenance(machine))
+        context = Context(suite.name, suite.question, machine, provenance(machine), options.limit)
         store.sweep_leftovers(options.results)
         _recover(context, options.results, observer)
-        stored = store.tallies(options.results, machine.machine_id, suite.name)
+        stored = store.tallies(options.results, machine.machine_id, suite.name, options.limit)
         for each in stored.damaged:
             observer.note(f"{each}")
         known = stored.by_cell if options.resume else {}
         planned = plan(suite, machine, known, only=options.only, repeats=options.repeats)
+        if options.limit:
+            refuse_above_capacity(options.limit, machine, {cell.device for cell in planned.order})
         observer.planned(planned)
         _enter_holes(context, planned, stored.by_cell, options.results, interrupt)
         summary = Summary(damaged=tuple(str(each) for each in stored.damaged), strict=options.strict)
@@ -87,8 +100,9 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
             wanted = {entry.cell.key for entry in planned.entries if entry.action != "skip"}
             summary.flagged_before = sum(count for key, count in stored.flagged.items() if key in wanted)
         measuring = Measuring(
-            context, options.results, suite.measure, interrupt, lock, observer.event, observer.note, wall_meter=options.wall_meter
-        )
+            context, options.results, suite.measure, interrupt, lock, observer.event, observer.note,
+            wall_meter=options.wall_meter, watchdog_share=options.watchdog_share,
+        )  # fmt: skip
         rates = stored.rates if options.resume else {}
         with kept_awake(observer.note) if planned.order or options.precision else nullcontext():
             _Sweep(planned, measuring, options, observer, interrupt, known, rates, summary).run(suite.measure.order_seed)
@@ -194,7 +208,8 @@ def _recover(context: Context, results: Path, observer: Observer) -> None:
             rebooted = marker.boot != inflight.boot_id()
             outcome: Outcome = "machine_lost" if rebooted else "interrupted"
             reason = "the machine went down during the run" if rebooted else "the harness was killed during the run"
-            own = Context(marker.suite, marker.question, replace(context.machine, name=marker.machine), context.provenance)
+            named = replace(context.machine, name=marker.machine)
+            own = Context(marker.suite, marker.question, named, context.provenance, marker.limit)
             store.append(results, run_row(own, marker.cell, marker.run_id, marker.started_at, outcome, reason))
             observer.note(f"{marker.cell.id}: entered as {outcome}: {reason} ({marker.started_at:%Y-%m-%d %H:%M} UTC)")
         inflight.forget(results, marker.run_id)

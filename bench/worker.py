@@ -3,11 +3,13 @@
 In: a job as JSON on standard input, and the number of a pipe as the only argument. Out: events, one JSON object a line, on
 that pipe. Standard output and error stay free for the framework; the parent keeps them in a log.
 
-    {"cell": Cell.to_json(), "measure": {...}}   ->   Started, Progress…, Loaded, Step…, Warm, Step…, Finished | Failed
+    {"cell": Cell.to_json(), "measure": {...}, "capacity_bytes": int | None}
+        ->   Started, Progress…, Loaded, Step…, Warm, Step…, Finished | Failed
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -18,35 +20,54 @@ import traceback
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from bench.backends.interface import Backend, UnsupportedError, load_backend
+from bench.accounting import Accounted
+from bench.backends.faults import remedy
+from bench.backends.hub import at_hand
+from bench.backends.interface import Backend, Held, OverLimit, Session, UnsupportedError, load_backend
 from bench.data import Batches
 from bench.reading.strict import printable
-from bench.record import Event, Failed, Finished, Outcome, Started, event_to_json
+from bench.record import Event, Failed, Finished, Outcome, Progress, Started, event_to_json
 from bench.session import Emit, TrainingSession, WrongTokens
-from bench.spec import Cell, Measure
+from bench.spec import BadInput, Cell, Measure
 
 REASON_CHARACTERS = 500
 
 
-def work(cell: Cell, measure: Measure, emit: Emit) -> None:
-    """Run the cell and emit its events; the last is `Finished` or `Failed`."""
+def work(cell: Cell, measure: Measure, emit: Emit, capacity_bytes: int | None = None) -> None:
+    """Run the cell and emit its events; the last is `Finished` or `Failed`.
+
+    `capacity_bytes` is the most memory that the run may have; None: whatever there is.
+    """
     backend = load_backend(cell.backend)
     try:
+        cell = at_hand(cell, lambda what: emit(Progress(what=what)))
         began_s = time.perf_counter()
         backend.prepare()
-        emit(Started(import_s=time.perf_counter() - began_s, versions=_versions(backend)))
+        import_s = time.perf_counter() - began_s
+        held = None if capacity_bytes is None else backend.limit_memory(cell.device, capacity_bytes)
+        means, revision = held.means if held else None, cell.workload.revision
+        emit(Started(import_s=import_s, versions=_versions(backend), memory_limit=means, revision=revision))
         session = TrainingSession(cell, measure, _batches(cell), emit)
         base_bytes = session.memory.present_bytes()
-        counters = backend.run(cell, session.batches, session)
+        counters = backend.run(cell, session.batches, _accounted(session, held, capacity_bytes))
         emit(Finished(counters=counters, host_peak_bytes=session.memory.peak_bytes(), host_base_bytes=base_bytes))
     except Exception as error:  # every failure is a row with its class: here it gets one
         traceback.print_exc()
         emit(_failed(backend, error))
 
 
+def _accounted(session: Session, held: Held | None, capacity_bytes: int | None) -> Session:
+    """The session, watched over where the limit is kept by nothing but accounting."""
+    if held is None or held.means != "accounting" or capacity_bytes is None:
+        return session
+    return Accounted(session, capacity_bytes, held.peak_bytes)
+
+
 def _batches(cell: Cell) -> Batches:
+    """What the backend trains on, or is asked: sequences of a training, prompts of requests."""
     work_ = cell.workload
-    return Batches(work_.model.config["vocab_size"], work_.batch_size, work_.sequence_length, work_.seed)
+    length = work_.prompt_tokens if work_.serves and work_.prompt_tokens else work_.sequence_length
+    return Batches(work_.model.config["vocab_size"], work_.batch_size, length, work_.seed)
 
 
 def _versions(backend: Backend) -> dict[str, str]:
@@ -60,17 +81,24 @@ def _versions(backend: Backend) -> dict[str, str]:
 
 
 def _failed(backend: Backend, error: Exception) -> Failed:
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return Failed(outcome=_outcome_of(backend, error), reason=printable(text)[:REASON_CHARACTERS])
+    text = printable(" ".join(f"{type(error).__name__}: {error}".split()))
+    outcome = _outcome_of(backend, error)
+    advice = remedy(text) if outcome == "crashed" else None
+    end = f"; {advice}" if advice else ""
+    return Failed(outcome=outcome, reason=text[: REASON_CHARACTERS - len(end)] + end)
 
 
 def _outcome_of(backend: Backend, error: Exception) -> Outcome:
     match error:
         case WrongTokens():
             return "invalid"
-        case UnsupportedError():
+        case UnsupportedError() | BadInput():  # the second: files of weights that are not as they were when the suite was read
             return "unsupported"
+        case OverLimit():
+            return "over_limit"
         case MemoryError():
+            return "oom_host"
+        case OSError(errno=errno.ENOMEM):
             return "oom_host"
         case _:
             return backend.fault(error) or "crashed"
@@ -106,7 +134,7 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
     job: dict[str, Any] = json.load(sys.stdin)
     try:
-        work(Cell.from_json(job["cell"]), Measure(**job["measure"]), emit)
+        work(Cell.from_json(job["cell"]), Measure(**job["measure"]), emit, job.get("capacity_bytes"))
     except BrokenPipeError:
         os._exit(1)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bench.cli import Duration, cli
+from bench.cli import cli
 from bench.sweep.lock import hold_machine, lock_path
 
 HEAVY = ("torch", "transformers", "mlx", "mlx_lm", "trl", "peft", "pandas", "pyarrow", "matplotlib", "seaborn", "scipy", "numpy")
@@ -62,7 +62,7 @@ def test_a_plan_for_a_machine_of_the_catalogue(tmp_path: Path) -> None:
     for cell in document["cells"]:
         actions[cell["backend"], cell["device"]].add(cell["action"])
     assert actions["hf", "cuda"] == {"run", "skip"}
-    assert len(document["cells"]) == 54
+    assert len(document["cells"]) == 72
 
 
 def test_a_failed_cell_exits_3(write_suite: Callable[..., Path], tmp_path: Path) -> None:
@@ -134,13 +134,6 @@ def test_completion_scripts(shell: str) -> None:
     assert "_WINGSPAN_COMPLETE" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("45m", 2700), ("45min", 2700), ("2h", 7200), ("1.5h", 5400), ("1d", 86_400)]
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert Duration().convert(text, None, None) == seconds
-
-
 def started(*arguments: object, **streams: Any) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "bench", *(str(each) for each in arguments)]
     return subprocess.Popen(command, text=True, **streams)
@@ -202,3 +195,37 @@ def test_python_m_bench_is_the_same_program() -> None:
     done = subprocess.run([sys.executable, "-m", "bench", "--help"], capture_output=True, text=True, check=True)
     for command in ("doctor", "plan", "run", "report", "completion"):
         assert command in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--memory-limit", "24"], '"24" has no unit: write 24GB'),
+        (["--memory-limit", "24gigs"], '"24gigs" is no size of memory'),
+        (["--memory-limit", "0GB"], "nothing runs in it"),
+        (["--memory-like", "pc-rtx-5090"], 'machine "pc-rtx-5090" in suites/catalog/machines.toml; did you mean "pc-rtx-4090"?'),
+        (["--memory-like", "pc-rtx-4090", "--memory-limit", "1GB"], "both set the limit"),
+        (["--memory-limit", "900TB"], "--memory-limit asks for 900,000,000,000,000 bytes, and cpu of"),
+        (["--memory-limit", "1GB", "--precision", "2%"], "leave one out"),
+        (["--memory-watchdog", "5%"], "is no share of memory"),
+        (["--memory-watchdog", "lots"], "is no share of memory"),
+    ],
+)
+def test_a_limit_that_cannot_be_meant_exits_2_with_one_clear_message(
+    write_suite: Callable[..., Path], tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    result = wingspan("run", write_suite({"a": {}}), "--results", tmp_path / "results", *arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.output
+    assert not list((tmp_path / "results").rglob("*.parquet"))
+
+
+def test_a_run_is_held_to_a_limit(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    suite, results = write_suite({"a": {"peak_bytes": 2_000_001}}), tmp_path / "results"
+    limited = ("run", suite, "--results", results, "--memory-limit", "2MB", "--memory-watchdog", "off", "--json")
+    result = wingspan(*limited)
+    assert result.exit_code == 0
+    assert [run["outcome"] for run in json.loads(result.stdout)["runs"]] == ["over_limit"]
+    assert json.loads(wingspan(*limited).stdout)["runs"] == []
+    assert len(json.loads(wingspan("run", suite, "--results", results, "--json").stdout)["runs"]) == 1

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any
 import pytest
 
 from bench import store
+from bench.limits import Limit
 from bench.plan import Plan
 from bench.record import Event, Machine, Run, Step
 from bench.run import Options, Summary, new_run_id, sweep
-from bench.spec import Cell, Suite
+from bench.spec import BadInput, Cell, Suite
 from bench.suite import read_suite
 from bench.sweep import inflight
 from bench.sweep.lock import MachineBusy, hold_machine, lock_path
@@ -87,7 +89,7 @@ def test_a_suite_is_measured_stored_and_then_done(
     assert sorted(watching.cells[:2]) == ["a", "b"]
     assert sorted(watching.cells[2:]) == ["a", "b"]
     steps = store.read(results, "steps").rows.to_pylist()
-    assert Counter(row["run_id"] for row in steps) == {run.run_id: 3 for run in summary.runs}
+    assert Counter(row["run_id"] for row in steps) == {run.run_id: 6 for run in summary.runs}
     again, _ = measure_suite(suite)
     assert again.runs == []
     assert len(rows(results)) == 4
@@ -334,3 +336,74 @@ def test_a_real_ctrl_c_exits_130_and_loses_nothing(write_suite: Callable[..., Pa
     assert process.returncode == 130, told
     assert "Traceback" not in told
     assert [row["outcome"] for row in rows(results)] == ["interrupted"]
+
+
+def test_a_limit_is_another_question(measure_suite: Measured, write_suite: Callable[..., Path], results: Path) -> None:
+    """A suite that is done without a limit is not done under one, and the other way round; each is, once it was measured."""
+    suite = write_suite({"fits": {"peak_bytes": 1000}, "not": {"peak_bytes": [1000, 3000]}})
+    limit = Limit(2000)
+    assert measure_suite(suite)[0].exit_code == 0
+    limited, _ = measure_suite(suite, limit=limit)
+    assert limited.exit_code == 0
+    assert {run.workload["model"]: (run.outcome, run.failed_at) for run in limited.runs} == {
+        "fits": ("ok", None),
+        "not": ("over_limit", "later step"),
+    }
+    assert {run.memory_limit for run in limited.runs} == {"accounting"}
+    assert [measure_suite(suite)[0].runs, measure_suite(suite, limit=limit)[0].runs] == [[], []]
+    assert len(measure_suite(suite, limit=Limit(2000, "pc-rtx-4090"))[0].runs) == 2
+    assert len(measure_suite(suite, limit=Limit(4000))[0].runs) == 2
+    assert len(rows(results)) == 8
+
+
+def test_a_hole_is_entered_for_each_limit(measure_suite: Measured, write_suite: Callable[..., Path], results: Path) -> None:
+    suite = write_suite({"a": {}})
+    suite.write_text(suite.read_text() + '[[exclude]]\nbackend = "fake"\nreason = "too dear"\n')
+    for _ in range(2):
+        measure_suite(suite)
+        measure_suite(suite, limit=Limit(2000))
+    found = sorted((row["outcome"], row["reason"], tuple(row["flags"])) for row in rows(results))
+    assert found == [("skipped", "too dear", ()), ("skipped", "too dear", ("limited",))]
+
+
+def test_a_limit_that_was_asked_for_taints_nothing(measure_suite: Measured, write_suite: Callable[..., Path]) -> None:
+    suite = write_suite({"a": {"peak_bytes": 10}})
+    summary, _ = measure_suite(suite, limit=Limit(2000), strict=True)
+    assert [run.flags for run in summary.flagged if set(run.flags) == {"limited"}] == []
+    assert all("limited" in run.flags for run in summary.runs)
+
+
+def test_a_limit_above_what_there_is_measures_nothing(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    suite = write_suite({"a": {}})
+    with pytest.raises(BadInput, match="asks for 17,179,869,185 bytes, and cpu of test-machine has 17,179,869,184"):
+        measure_suite(suite, limit=Limit(16 * 2**30 + 1))
+    with pytest.raises(BadInput, match="leave one out"):
+        measure_suite(suite, limit=Limit(2000), precision=0.02)
+    assert rows(results) == []
+
+
+def test_a_run_that_a_kill_left_behind_keeps_its_limit(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, machine: Machine
+) -> None:
+    suite = write_suite({"a": {"peak_bytes": 10}})
+    (cell,) = (entry.cell for entry in measure_suite(suite)[1].plan.entries)
+    left = inflight.Marker(
+        run_id=new_run_id(), started_at=datetime.now(UTC), machine=machine.name, machine_id=machine.machine_id, suite="probe",
+        question="Does it?", boot=inflight.boot_id(), cell=cell, limit=Limit(2000, "pc-rtx-4090"),
+    )  # fmt: skip
+    with suppress(KeyboardInterrupt), inflight.under_way(results, left):
+        raise KeyboardInterrupt
+    measure_suite(suite)
+    (row,) = (row for row in rows(results) if row["outcome"] == "interrupted")
+    assert (row["tier"], row["capacity_bytes"], row["flags"]) == ("stand-in", 2000, ["limited"])
+
+
+def test_a_computer_that_fills_up_ends_the_run_and_the_sweep_goes_on(
+    measure_suite: Measured, write_suite: Callable[..., Path]
+) -> None:
+    summary, _ = measure_suite(write_suite({"a": {}, "b": {}}), watchdog_share=1e-6)
+    assert [run.outcome for run in summary.runs] == ["over_limit"] * 2
+    assert all("of the computer's memory were in use" in (run.reason or "") for run in summary.runs)
+    assert summary.exit_code == 0

@@ -1,8 +1,8 @@
 """One worker process, watched.
 
 In: a job, a log file, the descriptors to inherit. Out: the worker's events as they come, what the meters saw meanwhile, and how
-it ended. The parent sleeps in `select` until an event, an interrupt, a meter that is due, or the deadline: it takes hardly any
-processor from what it measures. A worker that stays
+it ended. The parent sleeps in `select` until an event, an interrupt, a meter or a look at memory that is due, or the deadline: it
+takes hardly any processor from what it measures. A worker that stays
 silent too long is ended with its whole process group: SIGTERM, ten seconds, SIGKILL.
 """
 
@@ -25,9 +25,10 @@ from typing import IO, Any
 from bench.meters.interface import Watched
 from bench.reading.strict import printable
 from bench.record import Event, event_from_line
-from bench.sweep.evidence import Ending, Trace, kernel_oom_kills, log_tail
+from bench.sweep.evidence import Ending, Trace, kernel_oom_kills, log_lines, log_tail
 from bench.sweep.interrupt import Interrupt
 from bench.sweep.sampling import Recording, Sampler, sampling
+from bench.sweep.watchdog import Watchdog
 
 GRACE_S = 10.0
 EXIT_S = 60.0
@@ -41,7 +42,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a worker is told, where its output goes, and for which device the meters are opened (None: no meters)."""
+    """What a worker is told, where its output goes, and for which device the meters are opened (None: no meters).
+
+    `capacity_bytes` is the most memory that the run may have (None: what there is). `watchdog` looks after the computer's.
+    """
 
     cell: Mapping[str, Any]
     measure: Mapping[str, Any]
@@ -49,9 +53,11 @@ class Job:
     log: Path
     inherit: tuple[int, ...] = ()
     watched: Watched | None = None
+    capacity_bytes: int | None = None
+    watchdog: Watchdog | None = None
 
     def to_json(self) -> str:
-        return json.dumps({"cell": self.cell, "measure": self.measure})
+        return json.dumps({"cell": self.cell, "measure": self.measure, "capacity_bytes": self.capacity_bytes})
 
 
 def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> tuple[Trace, Ending, Recording]:
@@ -70,6 +76,9 @@ def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> 
         protocol_error=stop.protocol_error,
         log_tail=log_tail(job.log),
         device_lost=sampler.recording.lost,
+        watchdog=stop.watchdog,
+        memory_share=job.watchdog.last_share if job.watchdog else 0.0,
+        log_lines=log_lines(job.log),
     )
     return trace, ending, sampler.recording
 
@@ -86,11 +95,14 @@ def _metered(job: Job, pid: int) -> Iterator[Sampler]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stop:
-    """Why listening ended: the pipe was closed, the worker was silent or spoke nonsense, or (nothing set) an interrupt came."""
+    """Why listening ended: the pipe was closed, the worker was silent or spoke nonsense, too much of the computer's memory was in
+    use, or (nothing set) an interrupt came.
+    """
 
     closed: bool = False
     silence_s: float | None = None
     protocol_error: str | None = None
+    watchdog: str | None = None
 
 
 @contextmanager
@@ -150,20 +162,35 @@ def _listen(
         while not interrupt.requested:
             allowed_s = patience_s(job.event_timeout_s, trace)
             left_s = heard_s + allowed_s - time.monotonic()
-            ready = {key.fd for key, _ in selector.select(max(0.0, min(left_s, sampler.due_in_s())))}
+            ready = {key.fd for key, _ in selector.select(max(0.0, min(left_s, _due_in_s(sampler, job.watchdog))))}
             sampler.sample()
-            if events not in ready:
-                if left_s <= 0:
-                    return _Stop(silence_s=allowed_s)
-                continue
-            chunk, heard_s = os.read(events, CHUNK_BYTES), time.monotonic()
-            if not chunk:
-                return _Stop(closed=True)
-            *lines, pending = (pending + chunk).split(b"\n")
-            wrong = next((wrong for line in lines if (wrong := _take(line, trace, on_event))), None)
-            if wrong is not None:
-                return _Stop(protocol_error=wrong)
+            if events in ready:
+                chunk, heard_s = os.read(events, CHUNK_BYTES), time.monotonic()
+                *lines, pending = (pending + chunk).split(b"\n")
+                stop = _Stop(closed=True) if not chunk else _take_all(lines, trace, on_event)
+            else:
+                stop = _Stop(silence_s=allowed_s) if left_s <= 0 else None
+            stop = stop or _look_after(job.watchdog)
+            if stop is not None:
+                return stop
     return _Stop()
+
+
+def _due_in_s(sampler: Sampler, watchdog: Watchdog | None) -> float:
+    """Seconds until a meter or the computer's memory is to be looked at."""
+    return sampler.due_in_s() if watchdog is None else min(sampler.due_in_s(), watchdog.due_in_s())
+
+
+def _look_after(watchdog: Watchdog | None) -> _Stop | None:
+    """Look at the computer's memory, if it is time to; why to stop, or None."""
+    reason = watchdog.bark() if watchdog else None
+    return _Stop(watchdog=reason) if reason else None
+
+
+def _take_all(lines: list[bytes], trace: Trace, on_event: Callable[[Event], None]) -> _Stop | None:
+    """Take lines of the pipe, up to one that is no event, which is why to stop."""
+    wrong = next((wrong for line in lines if (wrong := _take(line, trace, on_event))), None)
+    return None if wrong is None else _Stop(protocol_error=wrong)
 
 
 def patience_s(event_timeout_s: float, trace: Trace) -> float:

@@ -1,20 +1,33 @@
 """How a run ended, judged by evidence.
 
 In: the events that a worker sent, the way its process ended, the kernel's counter of processes it killed for memory, the last
-lines of its log. Out: an outcome and a reason of one line. What the worker itself reports (the framework's exception, with its
+lines of its log, how full the computer's memory was. Out: an outcome and a reason of one line, and how far a run came that memory
+ended. What the worker itself reports (the framework's exception, with its
 byte counts) comes first; what the system saw comes second; silence is the last resort.
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bench.backends.faults import remedy
 from bench.reading.strict import printable
 from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step, Warm
 
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
+MEMORY_OUTCOMES: frozenset[Outcome] = frozenset({"oom_device", "oom_host", "over_limit"})
+FULL_SHARE = 0.95
+"""Of the computer's memory. A process that a signal ended there died for memory: where malloc fails, MLX on the CPU and much
+other C++ go on to a segmentation fault, and macOS kills by SIGKILL without a counter."""
+DEADLY = frozenset({signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT})
+UNTOLD = "a failed allocation can end so under a limit that the kernel keeps"
+LOG_BYTES = 4096
+
+Fault = Callable[[BaseException], Outcome | None]
+"""`bench.backends.interface.Backend.fault` of the run's backend."""
 
 
 @dataclass
@@ -22,7 +35,7 @@ class Trace:
     """What a worker told, in order; `last` describes its last sign of life.
 
     `origin_s` is the start of training on this process's monotonic clock. A step is told of at its end or a little later, so
-    the earliest origin that any step suggests is the closest one.
+    the earliest origin that any step suggests is the closest one. `steps` are in the phases that are known so far.
     """
 
     started: Started | None = None
@@ -33,6 +46,7 @@ class Trace:
     finished: Finished | None = None
     failed: Failed | None = None
     last: str = "start of the process"
+    _told: list[Step] = field(default_factory=list, repr=False)
 
     def take(self, event: Event, at_s: float | None = None) -> None:
         """Add one event, received at `at_s` of the monotonic clock (None: not known)."""
@@ -42,12 +56,13 @@ class Trace:
             case Loaded():
                 self.loaded, self.last = event, "loading"
             case Step():
-                self.steps.append(event)
+                self._told.append(event)
+                self.steps.append(_in_phase(event, self.warm))
                 self.last = f"step {event.step}"
                 self._set_origin(event, at_s)
             case Warm():
                 self.warm = event
-                self.steps = [_in_phase(step, event.warmup_steps) for step in self.steps]
+                self.steps = [_in_phase(step, event) for step in self._told]
             case Progress():
                 self.last = event.what
             case Finished():
@@ -61,16 +76,26 @@ class Trace:
             self.origin_s = suggested_s if self.origin_s is None else min(self.origin_s, suggested_s)
 
 
-def _in_phase(step: Step, warmup_steps: int) -> Step:
-    """A step of training, in the phase that the end of warm-up puts it in."""
-    return replace(step, phase="warmup" if step.step <= warmup_steps else "measured")
+def _in_phase(step: Step, warm: Warm | None) -> Step:
+    """A step, or a part of a request, in the phase that the end of warm-up puts it in.
+
+    The parts of requests are told as what they are, and belong to warm-up until that is known to be over. A step of training is
+    told in the phase that it seems to have, which holds until then.
+    """
+    serves = step.phase in ("prefill", "decode")
+    if warm is None:
+        return replace(step, phase="warmup") if serves else step
+    if step.step <= warm.warmup_steps:
+        return replace(step, phase="warmup")
+    return step if serves else replace(step, phase="measured")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """How the worker's process ended. `exit_code` is negative for a signal; `silence_s` is set where the harness killed it.
 
-    `device_lost` is the driver's word, heard by a meter, that the device is gone.
+    `device_lost` is the driver's word, heard by a meter, that the device is gone. `watchdog` is why the watch on the computer's
+    memory ended the run, `memory_share` the share in use at its last look. `log_lines` are the last, `log_tail` the very last.
     """
 
     exit_code: int
@@ -80,12 +105,16 @@ class Ending:
     protocol_error: str | None = None
     log_tail: str = ""
     device_lost: str | None = None
+    watchdog: str | None = None
+    memory_share: float = 0.0
+    log_lines: tuple[str, ...] = ()
 
 
-def judge(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
+def judge(trace: Trace, ending: Ending, fault: Fault = lambda _: None) -> tuple[Outcome, str | None]:
     """The outcome, and for everything but `ok` the reason.
 
-    Where the driver lost the device, whatever the worker died of is taken for that; a run that finished keeps its result.
+    Where the driver lost the device, whatever the worker died of is taken for that; a run that finished keeps its result. `fault`
+    reads the log of a process that a library ended over Python's head.
     """
     if trace.finished is not None and trace.failed is None:
         return _judge_finished(trace)
@@ -93,35 +122,69 @@ def judge(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
         return "device_lost", f"the driver lost the device after {trace.last}: {ending.device_lost}"
     if trace.failed is not None:
         return trace.failed.outcome, trace.failed.reason
-    return _judge_unfinished(trace, ending)
+    return _judge_unfinished(trace, ending, fault)
 
 
-def _judge_unfinished(trace: Trace, ending: Ending) -> tuple[Outcome, str | None]:
+def failed_at(trace: Trace, outcome: Outcome) -> str | None:
+    """How far a run came that memory ended: `load`, `first step` (or request) or `later step`; None for other outcomes."""
+    if outcome not in MEMORY_OUTCOMES:
+        return None
+    if trace.loaded is None:
+        return "load"
+    return "later step" if trace.steps else "first step"
+
+
+def _judge_unfinished(trace: Trace, ending: Ending, fault: Fault) -> tuple[Outcome, str | None]:
     """A worker that told neither of a result nor of a failure."""
     if ending.interrupted:
         return "interrupted", f"stopped on request after {trace.last}"
     if ending.protocol_error is not None:
         return "crashed", f"the worker sent something that is no event: {ending.protocol_error}"
+    if ending.watchdog is not None:
+        return "over_limit", f"after {trace.last} {ending.watchdog}"
     if ending.silence_s is not None:
         return "timeout", f"no sign of life for {ending.silence_s:.0f} s after {trace.last}"
-    return _judge_exit(trace, ending)
+    return _judge_exit(trace, ending, fault)
 
 
 def _judge_finished(trace: Trace) -> tuple[Outcome, str | None]:
     """A run is whole if its model was loaded and at least one step was measured."""
-    if trace.loaded is None or not any(step.phase == "measured" for step in trace.steps):
+    if trace.loaded is None or not any(step.phase != "warmup" for step in trace.steps):
         return "invalid", f"the worker says that it is finished, without a measured step, after {len(trace.steps)} steps"
     return "ok", None
 
 
-def _judge_exit(trace: Trace, ending: Ending) -> tuple[Outcome, str]:
-    """A process that ended without a word: by a signal, or by an exit of its own."""
+def _judge_exit(trace: Trace, ending: Ending, fault: Fault) -> tuple[Outcome, str]:
+    """A process that ended without an event: by a signal, or by an exit of its own."""
     where = f"after {trace.last}"
     if ending.exit_code == -signal.SIGKILL and ending.kernel_oom_kills > 0:
         return "oom_host", f"the kernel killed the process for memory {where} (oom_kill counter +{ending.kernel_oom_kills})"
     cause = _signal_name(-ending.exit_code) if ending.exit_code < 0 else f"exit code {ending.exit_code}"
+    ended = f"the process ended by {cause} {where}"
+    found = _last_words(ending, fault)
+    if found is not None and found[0] != "crashed":
+        return found[0], f"{ended}, and its log says: {found[1]}"
+    if -ending.exit_code in DEADLY and ending.memory_share >= FULL_SHARE:
+        return "oom_host", f"{ended}, with {ending.memory_share:.1%} of the computer's memory in use"
     said = f"; the log ends: {ending.log_tail}" if ending.log_tail else ""
-    return "crashed", f"the process ended by {cause} {where}{said}"
+    advice = remedy(found[1] if found else ending.log_tail) or _under_limit(trace, ending)
+    return "crashed", f"{ended}{said}{f'; {advice}' if advice else ''}"
+
+
+def _last_words(ending: Ending, fault: Fault) -> tuple[Outcome, str] | None:
+    """The last line of the log that the backend knows, where a library ended the process: by abort(), or exit() with a code."""
+    if ending.exit_code <= 0 and ending.exit_code != -signal.SIGABRT:
+        return None
+    for line in reversed(ending.log_lines):
+        outcome = fault(RuntimeError(line))
+        if outcome is not None:
+            return outcome, line
+    return None
+
+
+def _under_limit(trace: Trace, ending: Ending) -> str | None:
+    held = trace.started is not None and trace.started.memory_limit == "rlimit-data"
+    return UNTOLD if held and ending.exit_code < 0 and ending.exit_code != -signal.SIGKILL else None
 
 
 def _signal_name(number: int) -> str:
@@ -150,12 +213,17 @@ def _counter(path: Path) -> int:
 
 def log_tail(path: Path, characters: int = 300) -> str:
     """The log's last non-empty line, shortened; empty where there is no log."""
+    lines = log_lines(path, characters)
+    return lines[-1] if lines else ""
+
+
+def log_lines(path: Path, characters: int = 300) -> tuple[str, ...]:
+    """The log's last non-empty lines, of 4 KiB in all, each shortened to its end; none where there is no log."""
     try:
         with path.open("rb") as stream:
             stream.seek(0, 2)
-            stream.seek(max(0, stream.tell() - 4096))
+            stream.seek(max(0, stream.tell() - LOG_BYTES))
             text = stream.read().decode(errors="replace")
     except OSError:
-        return ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return printable(lines[-1][-characters:]) if lines else ""
+        return ()
+    return tuple(printable(line.strip()[-characters:]) for line in text.splitlines() if line.strip())

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench.files.atomic import adopted, publish, staged, sweep
 from bench.files.layout import checked_run_id, set_aside
+from bench.limits import Limit
 from bench.spec import Cell
 
 FOLDER = ".inflight"
@@ -25,7 +26,7 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Recursio
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One run under way: which, since when, of which machine, in which life of its operating system."""
+    """One run under way: which, since when, of which machine, in which life of its operating system, under what memory limit."""
 
     run_id: str
     started_at: datetime
@@ -35,6 +36,7 @@ class Marker:
     question: str
     boot: str
     cell: Cell
+    limit: Limit | None = None
 
     def path(self, results: Path) -> Path:
         return results / FOLDER / f"{self.run_id}.json"
@@ -99,4 +101,5 @@ def _read(path: Path) -> Marker:
     if started_at.tzinfo is None:
         raise ValueError("its time has no zone")
     texts = {name: str(content[name]) for name in ("run_id", "machine", "machine_id", "suite", "question", "boot")}
-    return Marker(**texts, started_at=started_at, cell=Cell.from_json(content["cell"]))
+    limit = Limit(**content["limit"]) if content.get("limit") else None
+    return Marker(**texts, started_at=started_at, cell=Cell.from_json(content["cell"]), limit=limit)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import store
+from bench.backends.interface import load_backend
 from bench.meters.interface import Watched
 from bench.meters.wall import read_wall_meter
 from bench.reading.strict import printable
@@ -26,6 +27,7 @@ from bench.sweep.evidence import judge
 from bench.sweep.interrupt import Interrupt
 from bench.sweep.rows import Context, run_row
 from bench.sweep.seen import Seen
+from bench.sweep.watchdog import DEFAULT_SHARE, DEVICES, Watchdog
 from bench.trust.energy import Idle
 
 
@@ -33,7 +35,8 @@ from bench.trust.energy import Idle
 class Measuring:
     """What the runs of one sweep share.
 
-    `lock` is inherited by workers. `meters` off measures without any, to know what they cost.
+    `lock` is inherited by workers. `meters` off measures without any, to know what they cost. `watchdog_share` is the share of
+    physical memory that may be in use (None: any).
     """
 
     context: Context
@@ -45,6 +48,7 @@ class Measuring:
     note: Callable[[str], None]
     wall_meter: Path | None = None
     meters: bool = True
+    watchdog_share: float | None = DEFAULT_SHARE
     _idle: dict[Device, Idle] = field(default_factory=dict)
 
     def rest(self, devices: set[Device]) -> None:
@@ -84,7 +88,7 @@ class Measuring:
             wall_missing=wall_missing,
             parent_cpu_share=share,
         )
-        outcome, reason = judge(trace, ending)
+        outcome, reason = judge(trace, ending, load_backend(cell.backend).fault)
         return run_row(self.context, cell, run_id, started_at, outcome, reason, seen, measure=self.measure), seen
 
     def _job(self, cell: Cell, run_id: str) -> Job:
@@ -95,6 +99,8 @@ class Measuring:
             log=self.results / "logs" / f"{run_id}.log",
             inherit=(self.lock,),
             watched=Watched(device=cell.device, folder=str(self.results)) if self.meters else None,
+            capacity_bytes=self.context.limit.capacity_bytes if self.context.limit else None,
+            watchdog=Watchdog(self.watchdog_share) if cell.device in DEVICES else None,
         )
 
     def _wall(self, began: tuple[float, datetime]) -> tuple[tuple[Reading, ...], str | None]:
@@ -119,6 +125,7 @@ def marker(context: Context, cell: Cell, run_id: str, started_at: datetime) -> i
         question=context.question,
         boot=inflight.boot_id(),
         cell=cell,
+        limit=context.limit,
     )
 
 

@@ -10,20 +10,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from bench.catalog import MachineProfile, machine_profiles
+from bench.limits import Limit, capacity_bytes, profile_of
 from bench.provenance import Provenance
 from bench.record import Machine, Outcome, Run, workload_columns
-from bench.spec import Cell, Measure
+from bench.spec import Cell, Measure, Workload
+from bench.sweep.evidence import failed_at
 from bench.sweep.seen import Seen
 from bench.sweep.told import told
 from bench.trust import warmup
 from bench.trust.assessed import Assessed
 from bench.trust.disturbance import disturbance
+from bench.trust.edge import edge
 from bench.trust.energy import energy
 from bench.trust.memory import memory
 from bench.trust.validators import Facts, observed_tick_s, violation
@@ -31,12 +33,13 @@ from bench.trust.validators import Facts, observed_tick_s, violation
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What every run of one sweep shares."""
+    """What every run of one sweep shares. `limit` is the one on memory that they are held to; None: what there is."""
 
     suite: str
     question: str
     machine: Machine
     provenance: Provenance
+    limit: Limit | None = None
 
 
 def run_row(
@@ -51,7 +54,8 @@ def run_row(
 ) -> Run:
     """The row of one run; without `seen` (nothing was started) only the identity, the conditions and the outcome."""
     machine = context.machine
-    assessed = finite(assess(cell, seen)) if seen else Assessed()
+    assessed = finite(assess(context, cell, seen)) if seen else Assessed()
+    assessed += _limited(context, cell, seen)
     if outcome == "ok" and seen:
         wrong = violation(facts(context, cell, seen, assessed.columns))
         outcome, reason = ("invalid", wrong) if wrong else (outcome, reason)
@@ -64,7 +68,7 @@ def run_row(
         question=context.question,
         cell=cell.id,
         cell_key=cell.key,
-        workload_digest=cell.workload.digest,
+        workload_digest=_done(cell, seen).digest,
         workload=_workload(cell, seen),
         backend=cell.backend,
         device=cell.device,
@@ -78,6 +82,8 @@ def run_row(
         os_version=machine.os_version,
         warmup_rule=warmup.describe(warmup.rule_of(measure)) if measure else None,
         versions=_versions(context.provenance, seen),
+        tier=context.limit.tier if context.limit else "measured",
+        failed_at=failed_at(seen.trace, outcome) if seen else None,
         flags=tuple(sorted(assessed.flags)),
         not_measured=_still_empty(assessed),
         **assessed.columns,
@@ -92,11 +98,28 @@ def finite(assessed: Assessed) -> Assessed:
     return Assessed(columns, assessed.flags, {**assessed.not_measured, **dict.fromkeys(mad, "not a finite number")})
 
 
-def assess(cell: Cell, seen: Seen) -> Assessed:
+def assess(context: Context, cell: Cell, seen: Seen) -> Assessed:
     """All assessments of one run, added up."""
     own = Assessed({"parent_cpu_share": seen.parent_cpu_share, "device_settings": dict(seen.settings)})
     said = told(seen)
-    return own + said + _memory(cell, seen, said.columns) + _energy(cell, seen) + _disturbance(cell, seen)
+    found = own + said + _memory(cell, seen, said.columns) + _energy(cell, seen) + _disturbance(cell, seen)
+    return found + edge(seen.steps, seen.readings, cell.device, context.machine, said.columns)
+
+
+def _limited(context: Context, cell: Cell, seen: Seen | None) -> Assessed:
+    """The memory that the run could have had, and by what means it was held to a limit.
+
+    The machine that a limit stands for is noted among the device's settings.
+    """
+    limit = context.limit
+    if limit is None:
+        there_bytes = capacity_bytes(context.machine, cell.device) if seen else None
+        return Assessed({} if there_bytes is None else {"capacity_bytes": there_bytes})
+    means = seen.trace.started.memory_limit if seen and seen.trace.started else None
+    like = {} if limit.like is None else {"memory_like": limit.like}
+    columns = {"capacity_bytes": limit.capacity_bytes, "memory_limit": means}
+    settings = {"device_settings": {**(seen.settings if seen else {}), **like}}
+    return Assessed({**columns, **settings}, ("limited",))
 
 
 def _memory(cell: Cell, seen: Seen, columns: Mapping[str, Any]) -> Assessed:
@@ -105,11 +128,10 @@ def _memory(cell: Cell, seen: Seen, columns: Mapping[str, Any]) -> Assessed:
 
 
 def _energy(cell: Cell, seen: Seen) -> Assessed:
-    tokens = sum(step.tokens for step in seen.measured)
     found = energy(
         seen.readings,
         seen.window,
-        tokens=tokens,
+        tokens=_paid_for(cell, seen),
         device=cell.device,
         idle=seen.idle,
         settings=seen.settings,
@@ -117,6 +139,13 @@ def _energy(cell: Cell, seen: Seen) -> Assessed:
     )
     drift = () if seen.came_back else ("idle-drift",)
     return Assessed(found.columns, (*found.flags, *drift), _asked(found.not_measured, seen))
+
+
+def _paid_for(cell: Cell, seen: Seen) -> int:
+    """The tokens that energy is divided by: all positions of training; of serving those generated, each sequence's first too."""
+    if cell.workload.serves:
+        return sum(step.tokens + cell.workload.batch_size for step in seen.measured if step.phase == "decode")
+    return sum(step.tokens for step in seen.measured)
 
 
 def _asked(not_measured: Mapping[str, str], seen: Seen) -> dict[str, str]:
@@ -146,14 +175,10 @@ def facts(context: Context, cell: Cell, seen: Seen, columns: Mapping[str, Any]) 
         machine=context.machine,
         columns=columns,
         settings=seen.settings,
-        profile=_profile(context.machine.name),
+        profile=profile_of(context.machine.name),
         swap_total_bytes=_swap_total_bytes(),
         tick_s=_tick_s(),
     )
-
-
-def _profile(name: str) -> MachineProfile | None:
-    return next((profile for profile in machine_profiles() if profile.name == name), None)
 
 
 @cache
@@ -173,9 +198,18 @@ def _still_empty(assessed: Assessed) -> dict[str, str]:
     return {name: why for name, why in assessed.not_measured.items() if assessed.columns.get(name) is None}
 
 
+def _done(cell: Cell, seen: Seen | None) -> Workload:
+    """The work as it was done: weights that were asked for as the newest of the hub are the revision that it answered.
+
+    So the digest tells two revisions apart, while the cell's key stays what it was before the hub was asked.
+    """
+    started = seen.trace.started if seen else None
+    return replace(cell.workload, revision=started.revision) if started and started.revision else cell.workload
+
+
 def _workload(cell: Cell, seen: Seen | None) -> dict[str, Any]:
     """The workload's columns; the parameter count is the built model's where there is one."""
-    columns = workload_columns(cell.workload)
+    columns = workload_columns(_done(cell, seen))
     if seen and seen.trace.loaded:
         columns["parameters"] = seen.trace.loaded.parameters
     return columns

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Run
+from bench.trust.flags import doubtful
 
 EXIT_DONE, EXIT_FAILED, EXIT_TAINTED, EXIT_INTERRUPTED = 0, 3, 4, 130
 _KEYS = (
@@ -41,7 +42,7 @@ class Summary:
 
     @property
     def flagged(self) -> list[Run]:
-        return [run for run in self.runs if run.flags]
+        return [run for run in self.runs if doubtful(run.flags)]
 
     @property
     def exit_code(self) -> int:

@@ -16,13 +16,17 @@ import psutil
 import pytest
 from fake_meters import PlayedMeter, lost_after
 
+from bench.backends.fake import Fake
+from bench.backends.interface import Backend
+from bench.backends.mlx import Mlx
 from bench.meters.interface import Value, Watched
 from bench.record import Event, Loaded, Started, Step, Warm
 from bench.spec import Cell, Measure
 from bench.sweep import sampling
 from bench.sweep.child import Job, patience_s, watch
-from bench.sweep.evidence import Trace, judge
+from bench.sweep.evidence import Trace, failed_at, judge
 from bench.sweep.interrupt import catch_interrupts
+from bench.sweep.watchdog import Watchdog
 
 Watch = Callable[..., tuple[Trace, str, str | None, list[Event]]]
 
@@ -200,3 +204,61 @@ def test_a_device_that_its_driver_loses_is_the_reason_of_a_worker_that_died_of_i
         trace, ending, _ = watch(job, interrupt, lambda _: None)
     assert [step.step for step in trace.steps] == [1, 2]
     assert judge(trace, ending) == ("device_lost", "the driver lost the device after its failure: GPU is lost")
+
+
+def ended(cell: Cell, tmp_path: Path, backend: Backend, **more: Any) -> tuple[Trace, str, str | None]:
+    """Play a cell in a real worker, under what is given, and let the backend's words be known."""
+    measure = asdict(Measure(warmup_steps=0, warmup_max_steps=0, steps=20))
+    job = Job(cell=cell.to_json(), measure=measure, event_timeout_s=30, log=tmp_path / "log", **more)
+    with catch_interrupts() as interrupt:
+        trace, ending, _ = watch(job, interrupt, lambda _: None)
+    return trace, *judge(trace, ending, backend.fault)
+
+
+def test_an_abort_of_metal_is_known_by_the_log_that_it_leaves(fake_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    """As MLX before 0.32 ended where Metal had no memory: the message of ml-explore/mlx pull request 479."""
+    says = (
+        "libc++abi: terminating due to uncaught exception of type std::runtime_error: [METAL] Command buffer execution failed: "
+        "Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"
+    )
+    trace, outcome, reason = ended(fake_cell(fail="abort", fail_at_step=1, says=says), tmp_path, Mlx())
+    assert outcome == "oom_device"
+    assert reason is not None
+    assert says in reason
+    assert failed_at(trace, "oom_device") == "first step"
+    interactivity = says.replace("Insufficient Memory", "Impacting Interactivity")
+    interactivity = interactivity.replace("OutOfMemory", "ImpactingInteractivity")
+    _, outcome, reason = ended(fake_cell(fail="abort", fail_at_step=1, says=interactivity), tmp_path, Mlx())
+    assert outcome == "crashed"
+    assert "display off" in (reason or "")
+
+
+def test_a_full_computer_ends_the_run_and_not_itself(fake_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    began_s = time.monotonic()
+
+    def look() -> tuple[int, int]:
+        return (97 if time.monotonic() > began_s + 1.0 else 50), 100
+
+    watchdog = Watchdog(0.95, look)
+    trace, outcome, reason = ended(fake_cell(step_s=0.2), tmp_path, Fake(), watchdog=watchdog)
+    assert outcome == "over_limit"
+    assert reason is not None
+    assert "97 of 100 bytes of the computer's memory were in use" in reason
+    assert failed_at(trace, "over_limit") in ("load", "first step", "later step")
+    assert not [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_it_is_heard_though_the_worker_never_falls_silent(fake_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    watchdog = Watchdog(0.95, lambda: (97, 100))
+    assert ended(fake_cell(step_s=0.0), tmp_path, Fake(), watchdog=watchdog)[1] == "over_limit"
+
+
+def test_a_limit_reaches_the_worker(fake_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    peaks = [10, 20, 1001]
+    trace, outcome, reason = ended(fake_cell(peak_bytes=peaks), tmp_path, Fake(), capacity_bytes=1000)
+    assert (outcome, reason) == ("over_limit", "OverLimit: a peak of 1,001 bytes in step 3, 1,000 allowed")
+    assert trace.started is not None
+    assert trace.started.memory_limit == "accounting"
+    assert [step.step for step in trace.steps] == [1, 2]
+    trace, outcome, _ = ended(fake_cell(peak_bytes=peaks), tmp_path, Fake(), capacity_bytes=1001)
+    assert outcome == "ok"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bench.limits import Limit
 from bench.provenance import Provenance
 from bench.record import Counters, Finished, Gpu, Loaded, Machine, Reading, Run, Started, Step, Warm
 from bench.spec import WORKLOAD_FIELDS, Cell, Measure
@@ -167,9 +168,83 @@ def test_power_and_energy_come_from_the_readings_of_the_measured_steps(context: 
     assert "idle-drift" in drifted.flags
 
 
+def test_the_energy_of_serving_is_divided_by_every_generated_token(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    """Batches of two, 128 tokens each: 40 measured ones at 404 W, each of a second; the prompts' 1,024 don't count."""
+    trace = Trace()
+    for number in range(1, 42):
+        prefill = replace(step(number, 0.25), phase="prefill", start_s=number - 1.0, tokens=1024, loss=None)
+        trace.take(prefill, 100.25 + number - 1)
+        trace.take(replace(prefill, phase="decode", start_s=number - 0.75, duration_s=0.75, tokens=254), 100.0 + number)
+    trace.take(Warm(warmup_steps=1))
+    seen = Seen(trace, Recording(readings(400.0, 404.0)), idle=Idle({"gpu-board": 25.0}, {}))
+    run = run_row(context, replace(fake_cell(method="serve"), device="cuda"), "r1", WHEN, "ok", None, seen)
+    assert run.outcome == "ok", run.reason
+    assert run.energy_window_s == pytest.approx(40.0)
+    assert run.j_per_token == pytest.approx(404 / 256, rel=1e-3)
+    assert run.j_per_token_above_idle == pytest.approx(379 / 256, rel=1e-3)
+    assert (run.time_to_first_token_s, run.prefill_tokens_per_s) == (0.25, 4096.0)
+    assert run.tokens_per_s == pytest.approx(254 / 0.75)
+    assert run.loss_tokens_per_s is None
+
+
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 def test_a_figure_that_is_no_finite_number_is_not_measured(value: float) -> None:
     found = finite(Assessed({"power_w": value, "steps": 3, "loss_last": value, "energy_j": 1.0}, ("slept",), {"x": "y"}))
     assert found.columns.keys() == {"steps", "loss_last", "energy_j"}
     assert found.not_measured == {"x": "y", "power_w": "not a finite number"}
     assert found.flags == ("slept",)
+
+
+def test_a_run_says_what_memory_it_could_have_had(context: Context, machine: Machine, fake_cell: Callable[..., Cell]) -> None:
+    cell, trace = fake_cell(), full_trace()
+    run = make(context, cell, trace)
+    assert (run.capacity_bytes, run.memory_limit, run.tier, run.failed_at) == (16 * 2**30, None, "measured", None)
+    assert "limited" not in run.flags
+    card = replace(context, machine=replace(machine, gpus=(Gpu("card", 24),)))
+    assert make(card, replace(cell, device="cuda"), trace).capacity_bytes == 24
+    assert make(context, replace(cell, device="cuda"), trace).capacity_bytes is None
+
+
+def test_a_limited_run_is_marked_and_one_made_like_a_machine_is_a_stand_in(
+    context: Context, fake_cell: Callable[..., Cell]
+) -> None:
+    trace = full_trace()
+    trace.take(Started(import_s=3.0, versions={}, memory_limit="rlimit-data"))
+    run = make(replace(context, limit=Limit(10**9)), fake_cell(), trace, "oom_host", "no room")
+    assert (run.capacity_bytes, run.memory_limit, run.tier, run.failed_at) == (10**9, "rlimit-data", "measured", "later step")
+    assert "limited" in run.flags
+    like = replace(context, limit=Limit(7, "pc-rtx-4090"))
+    stand_in = make(like, fake_cell(), trace)
+    assert (stand_in.capacity_bytes, stand_in.tier) == (7, "stand-in")
+    assert stand_in.device_settings["memory_like"] == "pc-rtx-4090"
+    hole = make(like, fake_cell(), None, "skipped", "no such device")
+    assert (hole.capacity_bytes, hole.tier, hole.memory_limit, hole.flags) == (7, "stand-in", None, ("limited",))
+
+
+def test_how_far_memory_let_a_run_come(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    trace = Trace()
+    assert make(context, fake_cell(), trace, "oom_device", "no room").failed_at == "load"
+    trace.take(Loaded(load_s=1.0, parameters=1234, trainable_parameters=56, implementation={}))
+    assert make(context, fake_cell(), trace, "over_limit", "no room").failed_at == "first step"
+    assert make(context, fake_cell(), trace, "crashed", "why").failed_at is None
+
+
+def test_the_flags_of_the_edge_are_stored(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    trace = full_trace()
+    assert "growing" not in make(context, fake_cell(), trace).flags
+    trace.take(step(5, 1.0, peak=10**9))
+    assert "growing" in make(context, fake_cell(), trace).flags
+    single = Trace()
+    single.take(step(1, 1.0))
+    assert "growing" in make(context, fake_cell(), single).not_measured
+
+
+def test_a_run_on_the_newest_weights_says_which_they_were(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    asked = fake_cell()
+    asked = replace(asked, workload=replace(asked.workload, weights="hub"))
+    trace = Trace()
+    trace.take(Started(import_s=3.0, versions={}, revision="a" * 40))
+    run, hole = make(context, asked, trace, "unsupported", "gated"), make(context, asked, None, "skipped", "excluded")
+    assert (run.workload["revision"], hole.workload["revision"]) == ("a" * 40, None)
+    assert run.workload_digest == replace(asked.workload, revision="a" * 40).digest != hole.workload_digest
+    assert run.cell_key == hole.cell_key == asked.key
