@@ -8,14 +8,17 @@ and other drifts fall on all alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from random import Random
 from typing import Any, Literal
 
 from bench.backends.interface import BACKENDS, load_backend
+from bench.backends.optional import optional_missing
+from bench.catalog import machine_profiles
+from bench.estimate import Estimate, estimate, hub_bytes
 from bench.expand import cells_of, exclusion_of
 from bench.reading.strict import printable, shown
 from bench.record import FAILED_OUTCOMES, FINAL_OUTCOMES, MAX_FAILURES, Machine, Outcome
@@ -53,20 +56,33 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every cell in the suite's order, and the runs to make in the order in which to make them."""
+    """Every cell in the suite's order, the runs to make in the order in which to make them, and by `Cell.key` what one takes."""
 
     entries: tuple[Entry, ...]
     order: tuple[Cell, ...]
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of `plan --json`. Nothing is predicted yet."""
+        """The document of `plan --json`. Nothing is predicted yet but what the totals hold."""
         return {"cells": [_entry_json(entry) for entry in self.entries], "totals": self.totals}
 
     @property
-    def totals(self) -> dict[str, int]:
-        """Cells by action, and `runs`: the processes to start."""
+    def totals(self) -> dict[str, int | float | None]:
+        """Cells by action, `runs` (the processes to start), and roughly what these take.
+
+        `duration_s` covers the runs of which something is known (None: of none is), `unknown_runs` counts the others.
+        `disk_bytes` holds results and downloaded weights, no environments.
+        """
         counts = Counter(entry.action for entry in self.entries)
-        return {**{action: counts[action] for action in ACTIONS}, "runs": len(self.order)}
+        each = [self.estimates[cell.key] for cell in self.order if cell.key in self.estimates]
+        known = [one.duration_s for one in each if one.duration_s is not None]
+        return {
+            **{action: counts[action] for action in ACTIONS},
+            "runs": len(self.order),
+            "duration_s": sum(known) if known or not self.order else None,
+            "unknown_runs": len(self.order) - len(known),
+            "disk_bytes": sum(one.disk_bytes for one in each) + hub_bytes(self.order),
+        }
 
 
 def plan(
@@ -77,11 +93,12 @@ def plan(
     only: str | None = None,
     repeats: int | None = None,
     capabilities: Capabilities | None = None,
+    durations: Mapping[str, Sequence[float]] | None = None,
 ) -> Plan:
     """The plan of a suite on a machine.
 
-    `tallies` counts the outcomes so far by `Cell.key`; `only` is a glob on cell ids; `repeats` replaces the suite's.
-    Raises BadInput where `only` matches no cell.
+    `tallies` counts the outcomes so far by `Cell.key`, `durations` are the seconds that its runs took; `only` is a glob on cell
+    ids, or several joined by `&`; `repeats` replaces the suite's. Raises BadInput where `only` matches no cell.
     """
     able = capabilities or hole
     cells = [cell for cell in cells_of(suite, lambda name: preferred_device(name, machine)) if _wanted(cell, only)]
@@ -89,7 +106,14 @@ def plan(
         raise BadInput(_no_match("*" if only is None else only, suite, machine))
     wanted = repeats or suite.repeats
     entries = tuple(_entry(suite, cell, machine, tallies.get(cell.key, Counter()), wanted, able) for cell in cells)
-    return Plan(entries, tuple(_interleaved(entries, suite.measure.order_seed)))
+    profile = next((each for each in machine_profiles() if each.name == machine.name), None)
+    known = durations or {}
+    estimates = {
+        entry.cell.key: estimate(entry.cell, suite.measure, profile, known.get(entry.cell.key, ()))
+        for entry in entries
+        if entry.missing
+    }
+    return Plan(entries, tuple(_interleaved(entries, suite.measure.order_seed)), estimates)
 
 
 def preferred_device(name: BackendName, machine: Machine) -> Device:
@@ -108,11 +132,20 @@ def hole(cell: Cell, machine: Machine) -> Hole | None:
     backend = load_backend(cell.backend)
     missing = backend.missing(cell.device)
     if not missing:
-        return None
+        return _optional_hole(cell)
     extra = backend.extras.get(cell.device)
     verb = "is" if len(missing) == 1 else "are"
     reason = f"{cell.backend} is not installed in this environment: {', '.join(missing)} {verb} missing"
     return Hole(reason=reason, remedy=f"pip install '.[{extra}]'" if extra else None)
+
+
+def _optional_hole(cell: Cell) -> Hole | None:
+    """Why this environment cannot do the cell in the way asked for, though its backend is there."""
+    lacking = optional_missing(cell)
+    if not lacking:
+        return None
+    module, remedy = lacking[0]
+    return Hole(reason=f"{module} is not installed in this environment", remedy=remedy)
 
 
 def refusal(cell: Cell, machine: Machine) -> Hole | None:
@@ -132,7 +165,8 @@ def refusal(cell: Cell, machine: Machine) -> Hole | None:
 
 
 def _wanted(cell: Cell, only: str | None) -> bool:
-    return only is None or fnmatchcase(cell.id, only)
+    """`&` joins globs that must all match; no id holds one."""
+    return only is None or all(fnmatchcase(cell.id, glob) for glob in only.split("&"))
 
 
 def _no_match(only: str, suite: Suite, machine: Machine) -> str:
@@ -196,7 +230,25 @@ def describe(planned: Plan) -> str:
     totals = planned.totals
     lines = [_line(entry) for entry in planned.entries]
     end = f"{totals['runs']} runs of {totals['run']} cells to make; {totals['done']} cells done, {totals['skip']} skipped"
-    return "\n".join([*lines, end])
+    return "\n".join([*lines, end, *_effort(planned)])
+
+
+def _effort(planned: Plan) -> list[str]:
+    """What the runs to make take, in a line; none where there are none."""
+    totals = planned.totals
+    if not totals["runs"]:
+        return []
+    disk = f"{(totals['disk_bytes'] or 0) / 1e6:.3g} MB of results and weights"
+    if totals["duration_s"] is None:
+        return [f"how long they take is not known yet; {disk}"]
+    unknown = f", without {totals['unknown_runs']} runs of which nothing is known" if totals["unknown_runs"] else ""
+    return [f"roughly {_span(totals['duration_s'])}{unknown}, good to a factor of 2 or 3 where nothing was run yet; {disk}"]
+
+
+def _span(duration_s: float) -> str:
+    """A time in its fitting unit, two digits of it."""
+    scale, unit = (3600, "hours") if duration_s >= 7200 else (60, "minutes") if duration_s >= 120 else (1, "seconds")
+    return f"{float(f'{duration_s / scale:.2g}'):g} {unit}"
 
 
 def _line(entry: Entry) -> str:

@@ -3,6 +3,9 @@
 import platform
 import runpy
 import shutil
+import time
+import tomllib
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,16 +19,20 @@ ROOT = Path(__file__).parents[1]
 
 
 class Session:
-    """What the queueing sessions use of nox's session, recorded."""
+    """What the sessions use of nox's session, recorded."""
 
-    def __init__(self, *posargs: str) -> None:
+    def __init__(self, *posargs: str, failing: str | None = None) -> None:
         self.posargs = list(posargs)
         self.queued: list[tuple[str, list[str]]] = []
         self.done: list[tuple[str, ...]] = []
-        self.failing: str | None = None
+        self.warned: list[str] = []
+        self.failing = failing
 
     def error(self, message: str) -> None:
         raise SystemExit(message)
+
+    def warn(self, message: str) -> None:
+        self.warned.append(message)
 
     def notify(self, name: str, posargs: list[str]) -> None:
         self.queued.append((name, posargs))
@@ -37,6 +44,10 @@ class Session:
         self.done.append(arguments)
         if self.failing is not None and self.failing in arguments:
             raise nox.command.CommandFailed(f"{arguments} failed")
+
+    @property
+    def runs(self) -> list[tuple[str, ...]]:
+        return [each[2:] for each in self.done if each[:2] == ("wingspan", "run")]
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +72,105 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return "cpu" if request.param == "an Intel Mac" else str(request.param)
 
 
+QUEUED = {
+    "cpu": ["measure-cpu"],
+    "mac": ["measure-mac", "measure-mac-unsloth", "measure-hf-mps"],
+    "cuda": ["measure-cuda", "measure-cuda-unsloth", "measure-mlx-cuda"],
+}
+
+
 def test_bench_picks_what_fits_and_passes_arguments_on(noxfile: Any, machine: str) -> None:
-    session = Session("--only", "x/*")
+    session = Session("--only", "x/*", "--strict")
     noxfile.bench.func(session)
-    (queued,) = session.queued
-    assert queued == (f"measure-{machine}", [noxfile.SUITE[machine], "--only", "x/*"])
+    assert session.queued == [(name, ["--strict", "--only", "x/*"]) for name in QUEUED[machine]]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    moment = {"now": 1_000_000.0}
+    monkeypatch.setattr(time, "time", lambda: moment["now"])
+    return moment
+
+
+def on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    system, processor, has_driver = MACHINES[kind]
+    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/nvidia-smi" if has_driver else None)
+
+
+def test_a_budget_is_shared_and_not_multiplied(noxfile: Any, monkeypatch: pytest.MonkeyPatch, clock: dict[str, float]) -> None:
+    """Two hours for three environments, one of which has two suites; the first installs for 20 minutes and ends early."""
+    on("cuda", monkeypatch)
+    bench = Session("--budget", "2h")
+    noxfile.bench_cuda.func(bench)
+    first, second, third = (Session(*posargs) for _, posargs in bench.queued)
+    first.install = lambda *arguments: clock.update(now=clock["now"] + 1200)  # type: ignore[method-assign]
+    noxfile.measure_cuda.func(first)
+    assert first.runs[0][-2:] == ("--budget", "2000s")
+    clock["now"] += 600
+    second.run = lambda *arguments: (Session.run(second, *arguments), clock.update(now=clock["now"] + 1500))  # type: ignore[method-assign]
+    noxfile.measure_cuda_unsloth.func(second)
+    assert [each[-1] for each in second.runs] == ["1800s", "1950s"]
+    noxfile.measure_mlx_cuda.func(third)
+    assert [each[-1] for each in third.runs] == ["900s"]
+    assert not any(each.warned for each in (first, second, third))
+
+
+def test_what_no_time_is_left_for_is_not_begun_and_says_so(noxfile: Any, monkeypatch: pytest.MonkeyPatch, clock: Any) -> None:
+    on("mac", monkeypatch)
+    session = Session("--until", str(clock["now"] + 59))
+    noxfile.measure_mac.func(session)
+    assert session.runs == []
+    assert session.warned == ["suites/lesson.toml: the budget is spent; the same command again goes on from here"]
+    assert session.done[-1] == ("wingspan", "report")
+
+
+def test_a_budget_given_to_one_session_bounds_all_its_suites(noxfile: Any, monkeypatch: pytest.MonkeyPatch, clock: Any) -> None:
+    on("cuda", monkeypatch)
+    session = Session("--budget", "90m")
+    noxfile.measure_cuda_unsloth.func(session)
+    assert [each[-1] for each in session.runs] == ["2700s", "5400s"]
+
+
+def test_a_budget_without_a_unit_is_refused(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    on("mac", monkeypatch)
+    with pytest.raises(SystemExit, match="give a number with a unit"):
+        noxfile.bench_mac.func(Session("--budget", "2"))
+
+
+def test_each_backend_is_measured_in_one_environment(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell of the lesson that a machine can do belongs to one of its environments, whatever else is installed there."""
+    for kind, devices in {"mac": ("metal", "mps"), "cuda": ("cuda",)}.items():
+        on(kind, monkeypatch)
+        globs = [each.cells for each in noxfile.ENVIRONMENTS.values() if each.kind == kind]
+        for backend in ("hf", "unsloth", "mlx"):
+            ids = [f"llama-3.1-8b/lora/{backend}@{device}/rank=8" for device in devices]
+            assert sum(fnmatchcase(each, glob) for each in ids for glob in globs) == 1
+
+
+def test_what_was_asked_for_is_narrowed_to_the_environment(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    on("cuda", monkeypatch)
+    session = Session("--only", "llama-3.2-1b/*")
+    noxfile.measure_cuda_unsloth.func(session)
+    assert session.runs == [
+        ("suites/lesson.toml", "--only", "llama-3.2-1b/*&*/unsloth@cuda*"),
+        ("suites/ladder.toml", "--only", "llama-3.2-1b/*"),
+    ]
+
+
+def test_a_ladder_stands_in_one_environment_alone(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rungs are to have the same versions."""
+    on("cuda", monkeypatch)
+    session = Session("suites/ladder.toml")
+    noxfile.bench_cuda.func(session)
+    assert session.queued == [("measure-cuda-unsloth", ["suites/ladder.toml"])]
+    controls = Session("suites/controls.toml")
+    noxfile.bench_cuda.func(controls)
+    assert [name for name, _ in controls.queued] == QUEUED["cuda"]
+    on("mac", monkeypatch)
+    with pytest.raises(SystemExit, match=r"no environment of bench-mac measures suites/ladder.toml"):
+        noxfile.bench_mac.func(Session("suites/ladder.toml"))
 
 
 @pytest.mark.parametrize("wanted", ["mac", "cuda"])
@@ -89,23 +194,62 @@ def test_native_windows_is_sent_to_wsl(noxfile: Any, monkeypatch: pytest.MonkeyP
         noxfile.bench_cuda.func(Session())
 
 
-def test_every_queued_session_exists_and_every_suite_reads(noxfile: Any) -> None:
+def test_every_environment_has_its_session_its_extra_and_suites_that_read(noxfile: Any) -> None:
     names = {each.name for each in vars(noxfile).values() if hasattr(each, "func")}
-    for kind, extras in noxfile.EXTRAS.items():
-        assert {f"measure-{extra}" for extra in extras} <= names
-        assert read_suite(ROOT / noxfile.SUITE[kind]).question
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for name, environment in noxfile.ENVIRONMENTS.items():
+        assert f"measure-{name}" in names
+        assert name in extras
+        for suite in environment.suites:
+            assert read_suite(ROOT / suite).question
 
 
-def test_the_report_is_written_even_where_cells_failed(noxfile: Any) -> None:
-    session = Session("suites/smoke.toml")
-    session.failing = "run"
-    with pytest.raises(nox.command.CommandFailed):
-        noxfile.measure_cpu.func(session)
+@pytest.mark.parametrize("session", ["measure_mac", "measure_mac_unsloth", "measure_hf_mps", "measure_mlx_cuda"])
+def test_a_measuring_session_on_the_wrong_machine_is_told_so_too(
+    noxfile: Any, monkeypatch: pytest.MonkeyPatch, session: str
+) -> None:
+    on("cpu", monkeypatch)
+    with pytest.raises(SystemExit, match=f"{session.replace('_', '-')} needs"):
+        getattr(noxfile, session).func(Session())
+
+
+def test_the_report_is_written_and_the_next_suite_run_even_where_cells_failed(
+    noxfile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on("cuda", monkeypatch)
+    session = Session(failing="suites/lesson.toml")
+    with pytest.raises(SystemExit, match=r"measure-cuda-unsloth: suites/lesson.toml did not end well"):
+        noxfile.measure_cuda_unsloth.func(session)
     assert session.done == [
-        ("install", "-e", ".[cpu]"),
-        ("wingspan", "run", "suites/smoke.toml"),
+        ("install", "-e", ".[cuda-unsloth]"),
+        ("wingspan", "run", "suites/lesson.toml", "--only", "*/unsloth@cuda*"),
+        ("wingspan", "run", "suites/ladder.toml"),
         ("wingspan", "report"),
     ]
+
+
+def test_a_suite_of_ones_own_takes_the_place_of_the_sessions(noxfile: Any) -> None:
+    session = Session("suites/other.toml", "--strict")
+    noxfile.measure_cpu.func(session)
+    assert session.runs == [("suites/other.toml", "--strict")]
+
+
+def test_slow_queues_the_environment_that_unsloth_needs(noxfile: Any) -> None:
+    whole, part = Session(), Session("tests/test_run.py")
+    noxfile.slow.func(whole)
+    noxfile.slow.func(part)
+    assert (whole.queued, part.queued) == ([("slow-unsloth", [])], [])
+    assert all("slow and not unsloth" in each.done[-1] for each in (whole, part))
+
+
+def test_unsloth_is_installed_without_what_it_asks_for(noxfile: Any) -> None:
+    session = Session()
+    noxfile.slow_unsloth.func(session)
+    stack, alone, run = session.done
+    assert alone[1] == "--no-deps"
+    assert {"torch==2.13.0", "-e"} <= set(stack)
+    assert {"unsloth==2026.10.9", "unsloth_zoo==2026.10.9"} <= set(alone)
+    assert run[:3] == ("pytest", "-m", "unsloth")
 
 
 def test_the_sessions_of_the_design_are_there(noxfile: Any) -> None:

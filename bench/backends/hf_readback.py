@@ -6,12 +6,17 @@ In: a trainer whose training is about to begin. Out: names and values for the ru
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from bench.spec import Device
+from bench.backends.hf_attention import USED, used
+from bench.backends.interface import UnsupportedError
+from bench.spec import Device, Implementation
 
+LIGER = "liger_kernel."
 ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
@@ -22,17 +27,50 @@ def implementation(trainer: Any, device: Device) -> dict[str, str]:
     model = trainer.accelerator.unwrap_model(trainer.model)
     optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)
     return {
-        "attention": str(model.config._attn_implementation),
+        "attention": used(model),
         "optimizer": _optimizer_name(optimizer),
         "optimizer_kernel": _optimizer_kernel(optimizer),
-        **_quantization(model),
+        **quantization(model),
+        **_kernels(model),
         "loss": _loss(device),
         "checkpointing": _checkpointing(model),
         "autocast": _or_none(trainer.accelerator.mixed_precision),
         "compile": _or_none(trainer.accelerator.state.dynamo_plugin.backend.value.lower()),
         "float32_matmul": torch.get_float32_matmul_precision(),
-        "allocator": next((os.environ[name] for name in ALLOCATOR_VARIABLES if os.environ.get(name)), "default"),
+        "allocator": allocator(),
     }
+
+
+def refuse_fallback(asked: Implementation, found: Mapping[str, str]) -> None:
+    """Raises UnsupportedError where what was found is not what was asked for, so that no rung of a ladder passes for another."""
+    unlike = {
+        "attention": asked.attention is not None and found["attention"] != USED[asked.attention],
+        "kernels": asked.kernels is not None and "kernels" not in found,
+        "compile": bool(asked.compile) and found["compile"] == "none",
+    }
+    for name in (name for name, differs in unlike.items() if differs):
+        wanted = "true" if name == "compile" else getattr(asked, name)
+        raise UnsupportedError(f"{name} {wanted} was asked for, and the stack made it {found.get(name, 'none')}")
+
+
+def _kernels(model: Any) -> dict[str, str]:
+    """Which of Liger's kernels stand in the model, by the methods that it bound to the modules; no entry where none does."""
+    forwards = [module.__dict__.get("forward") for module in model.modules()]
+    family = sys.modules[type(_base(model)).__module__]
+    bound = [*forwards, getattr(family, "apply_rotary_pos_emb", None)]
+    kernels = {
+        each.__qualname__.partition(".")[0] for each in bound if (getattr(each, "__module__", None) or "").startswith(LIGER)
+    }
+    return {"kernels": f"liger {version('liger-kernel')}: {', '.join(sorted(kernels))}"} if kernels else {}
+
+
+def _base(model: Any) -> Any:
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def allocator() -> str:
+    """The settings of torch's allocator, as the environment gives them."""
+    return next((os.environ[name] for name in ALLOCATOR_VARIABLES if os.environ.get(name)), "default")
 
 
 def _optimizer_name(optimizer: Any) -> str:
@@ -48,7 +86,7 @@ def _optimizer_kernel(optimizer: Any) -> str:
     return next((name for name in ("fused", "foreach") if group[name]), "for-loop")
 
 
-def _quantization(model: Any) -> dict[str, str]:
+def quantization(model: Any) -> dict[str, str]:
     """The 4-bit format, and the kinds of modules that kept their weights unquantised."""
     packed = [weight for weight in model.parameters() if getattr(weight, "quant_state", None) is not None]
     if not packed:

@@ -11,21 +11,24 @@ still measures the gradient norm for its log, as it does for everyone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.backends import hf_device
+from bench.backends.hf_attention import held_to
 from bench.backends.hf_build import count_parameters, count_trainable
-from bench.backends.hf_readback import implementation
+from bench.backends.hf_readback import implementation, refuse_fallback
 from bench.backends.hf_watch import Feed, Watch, as_callback
-from bench.backends.interface import Session
+from bench.backends.interface import Session, UnsupportedError
 from bench.data import Batches
 from bench.record import Counters, Loaded
-from bench.spec import Cell
+from bench.spec import Cell, Device
 
 ADAM = {"betas": (0.9, 0.999), "eps": 1e-8}
+LIGER = {"fused_linear_cross_entropy": False}
+"""Liger's layers and not its loss: trl computes head and loss in tiles by itself, and refuses Liger's beside that."""
 SPECIAL_TOKENS = ("<pad>", "<eos>", "<unk>")
 """The ids that `bench.data` reserves, in its order."""
 
@@ -38,11 +41,14 @@ def train(
     *,
     started_s: float | None = None,
     build_s: float | None = None,
+    describe: Callable[[Any, Device], dict[str, str]] = implementation,
 ) -> Counters:
     """Train `model` in place on `batches`, at most `session.max_steps` optimizer steps.
 
     `model` comes from `build` and `attach_adapters` and keeps its trained weights. `started_s` is the `time.perf_counter()`
-    from which loading counts (None: now), `build_s` what of it building took. Raises whatever the framework raises.
+    from which loading counts (None: now), `build_s` what of it building took. `describe` reads the implementation off the trainer
+    that stands ready, and may refuse it. Raises UnsupportedError where the stack would do
+    the work in another way than asked for, and whatever the framework raises.
     """
     since_s = time.perf_counter() if started_s is None else started_s
     workload = cell.workload
@@ -53,19 +59,31 @@ def train(
 
         def tell_loaded() -> None:
             hf_device.synchronize(cell.device)
+            found = describe(trainer, cell.device)
+            refuse_fallback(cell.implementation, found)
             session.loaded(
                 Loaded(
                     load_s=time.perf_counter() - since_s,
                     parameters=count_parameters(model),
                     trainable_parameters=count_trainable(model),
-                    implementation=implementation(trainer, cell.device),
+                    implementation=found,
                     build_s=build_s,
                 )
             )
 
         trainer.add_callback(as_callback(Watch(cell.device, feed, session), tell_loaded))
-        trainer.train()
-    return replace(hf_device.counters(cell.device), compile_s=compile_s(compiling=bool(cell.implementation.compile)))
+        with held_to(cell.implementation.attention):
+            trainer.train()
+    return replace(hf_device.counters(cell.device), compile_s=_compiled_s(cell))
+
+
+def _compiled_s(cell: Cell) -> float:
+    """Raises UnsupportedError where compiling was asked for and nothing was compiled: such a run is another implementation."""
+    asked = bool(cell.implementation.compile)
+    taken_s = compile_s(compiling=asked)
+    if asked and not taken_s:
+        raise UnsupportedError("torch.compile was asked for, and compiled nothing")
+    return taken_s
 
 
 def compile_s(*, compiling: bool) -> float:
@@ -96,7 +114,7 @@ def _trainer(model: Any, cell: Cell, batches: Batches, max_steps: int, folder: s
         model=model,
         args=_settings(cell, max_steps, folder),
         train_dataset=IterableDataset.from_generator(_examples, gen_kwargs={"batches": batches}),
-        processing_class=_tokenizer(),
+        processing_class=bare_tokenizer(),
         optimizer_cls_and_kwargs=_optimizer(cell),
     )
     for name, parameter in trainer.model.named_parameters():
@@ -125,6 +143,8 @@ def _settings(cell: Cell, max_steps: int, folder: str) -> Any:
         bf16=autocast == "bfloat16",
         fp16=autocast == "float16",
         torch_compile=bool(cell.implementation.compile),
+        use_liger_kernel=cell.implementation.kernels == "liger",
+        liger_kernel_config=LIGER if cell.implementation.kernels == "liger" else None,
         packing=False,
         shuffle_dataset=False,
         max_length=None,
@@ -169,7 +189,7 @@ def _examples(batches: Batches) -> Iterator[dict[str, Any]]:
             yield {"input_ids": row, "labels": row}
 
 
-def _tokenizer() -> Any:
+def bare_tokenizer() -> Any:
     """A tokenizer that knows the reserved ids only: the data is tokenised already, so trl asks for the padding id alone."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel

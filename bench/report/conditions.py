@@ -15,7 +15,7 @@ from bench.report import wording
 from bench.report.document import Column, Section, Table, records, tabulate
 from bench.report.findings import UNRECORDED, Findings, pairs
 from bench.report.looks import work_names
-from bench.spec import MODULE_SETS, WORKLOAD_FIELDS, expand_modules
+from bench.spec import MODULE_SETS, TRAINING_FIELDS, WORKLOAD_FIELDS, expand_modules
 
 STEPS, RULE, WARMUP = "measured steps", "warm-up", "steps of warm-up"
 WORKLOADS_IN_A_ROW = 8
@@ -25,7 +25,8 @@ _NO_RUN = "no run ended ok"
 _TEXT = (
     'The fields are those of the suite files. "none" is a field that the method does not use, or that was not asked for: no'
     " quantisation, no separate master weights, or adapters in no fewer than all blocks. How the backends carried this out stands"
-    " under implementations."
+    " under implementations. A step of serving is one batch of requests: its lengths are those of the prompt and of what is"
+    " generated."
 )
 
 _SETTINGS_NOTE = "As read back from the devices around the runs; a setting with several values changed between runs."
@@ -57,10 +58,16 @@ def conditions(findings: Findings) -> Section:
 
 def _told(runs: pd.DataFrame) -> pd.DataFrame:
     """Each run's recorded fields as text; its steps are those that its workload's runs took."""
-    told = {name: pd.Series([in_words(name, value) for value in runs[name]], runs.index) for name in _FIELDS if name in runs}
+    told = {name: _field(runs, name) for name in _FIELDS if name in runs}
     taken = pd.Series([_steps(row) for row in runs[["outcome", "step_count", "steps"]].to_dict("records")], runs.index)
     rules = _of_workload(runs, runs["warmup_rule"], UNRECORDED)
     return pd.DataFrame({**told, STEPS: _of_workload(runs, taken, _NO_RUN), RULE: rules})
+
+
+def _field(runs: pd.DataFrame, name: str) -> pd.Series[str]:
+    """A field's value in each run; what only training uses is none where the method is `serve`, plain values that fill it too."""
+    idle = runs["method"].eq("serve") & (name in TRAINING_FIELDS)
+    return pd.Series([in_words(name, value) for value in runs[name]], runs.index).mask(idle, _NONE)
 
 
 def _of_workload(runs: pd.DataFrame, texts: pd.Series[str], otherwise: str) -> pd.Series[str]:

@@ -34,15 +34,17 @@ _TITLE = "Energy per token by backend and workload"
 _CAPTION = (
     "Evidence: measured. Each panel names the scope: what its joules cover; panels of different scopes are not to be compared."
     " Every run that ended ok is a mark, hollow where a flag spoils its energy; the bar is the geometric mean of the others. Idle"
-    " power is not taken off. All token positions count. The axis is logarithmic; less is better."
+    " power is not taken off. Of training all token positions count, of serving those generated. The axis is logarithmic; less is"
+    " better."
 )
 _CELL_NOTE = (
     "Geometric means of the runs whose energy no flag spoils, with the 95% interval of energy per token across runs. Nothing is"
     " pooled where runs of a cell differ in scope."
 )
 _RUN_NOTE = (
-    "J per token is taken from the counter where there is one, else from the integral of power samples. The difference is the"
-    " counter's energy less the integral's, as a share of the integral. A wall meter's figures stand apart, with its own scope."
+    "J per token, of serving per generated token, is taken from the counter where there is one, else from the integral of power"
+    " samples. The difference is the counter's energy less the integral's, as a share of the integral. A wall meter's figures"
+    " stand apart, with its own scope."
 )
 
 

@@ -1,4 +1,4 @@
-"""Training rates and their ratios, drawn.
+"""Rates of training and serving and their ratios, drawn.
 
 In: prepared runs and comparisons (`bench.analysis`). Out: figures as SVG text, each with a caption that names the evidence and
 whatever was left out. A figure without anything to show is None. (Peak memory is drawn in `bench.report.memory_figure`.)
@@ -22,16 +22,16 @@ from bench.report.svg import drawing, to_svg
 
 PAIRS, ROWS_PER_PAIR = 8, 12
 
-_SPEED_TITLE = "Training rate by backend and workload"
+_SPEED_TITLE = "Rate by backend and workload"
 _SPEED_CAPTION = (
     "Evidence: measured. Every run that ended ok is a mark, hollow where a flag spoils its times; the bar is the geometric mean"
-    " of the others. All token positions count. The axis is logarithmic; more is better."
+    " of the others. Of training all token positions count, of serving those decoded. The axis is logarithmic; more is better."
 )
-_RATIO_TITLE = "Ratio of training rates, equal work only"
+_RATIO_TITLE = "Ratio of rates, equal work only"
 _RATIO_CAPTION = (
     "Evidence: measured. Right of the line at 1 the party named first is faster. Bars are 95% intervals across runs (Welch's t"
     " on logs, or from ten runs a bootstrap) and may run beyond the frame; a hollow mark has none, as one side has a single run."
-    " Beside each ratio stand the implementations of both sides, which are spelt out under the training rates. The axis is"
+    " Beside each ratio stand the implementations of both sides, which are spelt out under the rates. The axis is"
     " logarithmic."
 )
 

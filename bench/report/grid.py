@@ -19,7 +19,8 @@ _PARTY = ["backend", "device", "machine"]
 def grid(runs: pd.DataFrame) -> pd.DataFrame:
     """Every cell with `suite`, names, `party`, `n_runs` (0: not run yet), `n_clean` (rates) and `n_usable` (clean for any kind).
 
-    A workload that no backend of its suite has tried on a machine is not in the rows, and so not here.
+    A workload that no backend of its suite has tried on a machine is not in the rows, and so not here; nor are the arms of a
+    suite with the backends of other arms.
     """
     named = runs.assign(row=work_names(runs), suite=runs["suite"].astype(object).where(runs["suite"].notna(), ""))
     named["usable"] = named[list(CLEAN.values())].any(axis=1)
@@ -31,6 +32,7 @@ def grid(runs: pd.DataFrame) -> pd.DataFrame:
     counted = {"n_runs": ("run_id", "size"), "n_clean": ("clean", "sum"), "n_usable": ("usable", "sum")}
     counts = named.groupby(key).agg(**counted).reset_index()
     cells = cells.merge(counts, on=key, how="left").fillna(dict.fromkeys(counted, 0))
+    cells = cells[(cells["n_runs"] > 0) | ~cells["work"].str.contains("/arm=")]
     return in_order(cells.assign(party=party_names(cells))).sort_values(
         ["suite", "method", "parameters", "work", "workload_digest", "party"], kind="stable", ignore_index=True
     )

@@ -18,10 +18,10 @@ from bench.report.looks import party_names
 
 ROWS_AT_A_GLANCE = 40
 _GLANCE_TEXT = (
-    "Tokens per second: the geometric mean of the runs whose times no flag spoils, in brackets its 95% interval and the number of"
-    " runs. Peak memory: the median of the runs whose memory no flag spoils, by each meter that the backend has. The resident"
-    " memory of the process holds the interpreter and all libraries; a framework's own counter holds its arrays alone; the"
-    " device's is its driver's figure. Compare like with like."
+    "Tokens per second, of serving those decoded: the geometric mean of the runs whose times no flag spoils, in brackets its 95%"
+    " interval and the number of runs. Peak memory: the median of the runs whose memory no flag spoils, by each meter that the"
+    " backend has. The resident memory of the process holds the interpreter and all libraries; a framework's own counter holds"
+    " its arrays alone; the device's is its driver's figure. Compare like with like."
 )
 _MACHINE = (
     Column("machine", "machine"),

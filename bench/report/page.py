@@ -24,7 +24,9 @@ from bench.report.conditions import conditions
 from bench.report.document import Document, Section
 from bench.report.energy import energy
 from bench.report.findings import Findings, gather
+from bench.report.ladder import ladders
 from bench.report.markdown import literal
+from bench.report.serving import serving
 from bench.store import Damaged, read
 
 TITLE = "Wingspan: what was measured"
@@ -105,7 +107,7 @@ def to_markdown(document: Document) -> str:
 def _sections(findings: Findings) -> tuple[Section, ...]:
     makers = (
         *(overview.machines, overview.software, conditions, overview.glance, results.memory, results.speed, results.ratios),
-        *(energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run, ledger.provenance),
+        *(ladders, serving, energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run, ledger.provenance),
     )
     return tuple(section for make in makers if (section := make(findings)) is not None)
 

@@ -50,7 +50,7 @@ _SUMMARY_NOTE = (
     "Rates and times are geometric means of clean runs (ended ok, and no flag spoils their times), peaks the medians of the runs"
     " whose memory no flag spoils; each run is a fresh process. The interval is that of the geometric mean of rates across these"
     " runs: Student's t on logs, from ten runs a bootstrap; it needs two. Warm-up ends by rule, so its length may differ between"
-    " runs. An empty entry was not measured."
+    " runs. Of serving, a step is one batch of requests, and tokens/s are those decoded. An empty entry was not measured."
 )
 _RATIO = (
     *_WORKLOAD,
@@ -65,8 +65,8 @@ _RATIO = (
 _RATIO_TEXT = (
     "Two parties are compared only where the workload's digest, the tokens that the frameworks received and the numbers of"
     " measured steps are equal and the trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per"
-    " second over runs whose times no flag spoils, the party named first divided by the second; the interval is Welch's t on"
-    " logs, from ten runs a bootstrap, 95% for each ratio by itself."
+    " second (of serving, those decoded) over runs whose times no flag spoils, the party named first divided by the second; the"
+    " interval is Welch's t on logs, from ten runs a bootstrap, 95% for each ratio by itself."
 )
 _REFUSED = (
     Column("first", "above"),
@@ -105,7 +105,7 @@ def memory(findings: Findings) -> Section:
 
 
 def speed(findings: Findings) -> Section:
-    """Training rates, the table of summaries, and the implementations that it names."""
+    """Rates, the table of summaries, and the implementations that it names."""
     drawn = figures.speed(findings.runs)
     mixed = int((findings.summaries["step_counts"].map(len) > 1).sum())
     pooled = [f"{mixed} summaries pool runs of different numbers of measured steps; no ratio is made of them."] if mixed else []
@@ -116,7 +116,7 @@ def speed(findings: Findings) -> Section:
         tabulate("Summaries", rows, columns, notes),
         tabulate("Implementations", _named(findings), _IMPLEMENTATION, [_IMPLEMENTATION_NOTE]),
     )
-    return Section("speed", "Training rate", () if drawn else (NOTHING,), figure=drawn, tables=tables, warnings=findings.warnings)
+    return Section("speed", "Rate", () if drawn else (NOTHING,), figure=drawn, tables=tables, warnings=findings.warnings)
 
 
 def _named(findings: Findings) -> list[Record]:

@@ -37,3 +37,16 @@ def test_runs_that_failed_or_are_flagged_are_no_measurement_but_were_run(run_row
 
 def test_a_model_whose_size_only_some_rows_know_is_one_workload(run_row: Row) -> None:
     assert len(spanned(run_row(), run_row(backend="hf", device="mps", parameters=None))) == 2
+
+
+def test_an_arm_waits_for_no_backend_but_its_own(run_row: Row) -> None:
+    arms = {"1-eager": "hf", "2-unsloth": "unsloth"}
+    rows = [
+        run_row(backend=name, device="cuda", cell=f"llama-3.1-8b/lora/{name}@cuda/arm={arm}", run_id=arm)
+        for arm, name in arms.items()
+    ]
+    found = spanned(*rows)
+    assert [(row["work"], row["n_runs"]) for row in found.to_dict("records")] == [
+        ("llama-3.1-8b/lora/arm=1-eager", 1),
+        ("llama-3.1-8b/lora/arm=2-unsloth", 1),
+    ]
