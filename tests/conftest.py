@@ -65,7 +65,7 @@ def write_suite(tmp_path: Path) -> Callable[..., Path]:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "config.json").write_text(json.dumps({**FAKE_CONFIG, "label": name, **plays}))
         paths = json.dumps([f"models/{name}/config.json" for name in models])
-        settings = {"warmup_steps": 1, "warmup_max_steps": 1, "steps": 2, "event_timeout_s": 30, **measure}
+        settings = {"warmup_steps": 1, "warmup_max_steps": 1, "steps": 5, "event_timeout_s": 30, **measure}
         lines = [f"{key} = {value}" for key, value in settings.items()]
         path = tmp_path / "probe.toml"
         path.write_text(

@@ -25,8 +25,8 @@ class Flag:
 
 FLAGS: Mapping[str, Flag] = {
     "unsteady": Flag(
-        "step times did not settle before the ceiling of warm-up: they drift, or spread more than the suite allows",
-        "close other programs, let the machine cool, or raise warmup_max_steps or steady_spread in [measure]",
+        "step times did not settle before the ceiling of warm-up, or too few were measured for anyone to judge whether they had",
+        "close other programs, let the machine cool, or raise steps, warmup_max_steps or steady_spread in [measure]",
         ("time", "energy"),
     ),
     "memory-growing": Flag(
@@ -43,6 +43,26 @@ FLAGS: Mapping[str, Flag] = {
         "the system swapped during the run: times include the disk's, and resident memory understates what was needed",
         "close other programs, or measure a smaller cell",
         ("time", "memory", "energy"),
+    ),
+    "growing": Flag(
+        "memory still grew in the last half of the steps: so short a run does not show that the cell fits",
+        "raise warmup_steps or steps in [measure], until the peak stays",
+        ("memory",),
+    ),
+    "swapping": Flag(
+        "the run lives on swap: it works, and at the disk's speed, not the machine's",
+        "take a smaller cell for its speed; that it does not fit is a result",
+        ("time", "memory", "energy"),
+    ),
+    "spilled": Flag(
+        "the driver moved what the card cannot hold into the computer's memory, as it does under Windows, and steps wait for it",
+        "set `CUDA - Sysmem Fallback Policy` to prefer none in NVIDIA's control panel, and measure again",
+        ("time", "memory", "energy"),
+    ),
+    "limited": Flag(
+        "the run was held to less memory than there is (memory_limit says how): it shows fit, and its speed is no machine's",
+        "measure without --memory-limit and --memory-like for its speed",
+        ("time", "energy"),
     ),
     "energy-disagreement": Flag(
         "the energy counter and the integral of power samples differ by more than 5%",
@@ -105,6 +125,15 @@ FLAGS: Mapping[str, Flag] = {
         ("time",),
     ),
 }
+
+
+ASKED_FOR = frozenset({"limited"})
+"""Flags that the user brought about: they keep a run out of the figures that they spoil, and taint no sweep."""
+
+
+def doubtful(flags: Iterable[str]) -> bool:
+    """Whether any of the flags casts a doubt that nobody asked for."""
+    return bool(set(flags) - ASKED_FOR)
 
 
 def spoils(flags: Iterable[str], what: Spoilt) -> bool:

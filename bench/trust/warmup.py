@@ -93,10 +93,12 @@ def judge(durations_s: Sequence[float], peaks_bytes: Sequence[int | None], rule:
     """Where warm-up ended, if the last step shows it. To be asked after every step, and before the first.
 
     `durations_s` in seconds and `peaks_bytes`, peaks of memory since training began (None: not measured), are those of all
-    steps so far. At the ceiling the answer names what the last window still lacked: `unsteady`, `memory-growing`.
+    steps so far. At the ceiling the answer names what the last window still lacked: `unsteady`, `memory-growing`. After a warm-up
+    of fixed length nothing is judged; where too few steps are to be measured for anyone to judge them, they count as `unsteady`.
     """
     if rule.fixed:
-        return Warm(warmup_steps=rule.least) if len(durations_s) >= rule.least else None
+        unknown = ("unsteady",) if rule.window < FEWEST_JUDGED_STEPS else ()
+        return Warm(warmup_steps=rule.least, troubles=unknown) if len(durations_s) >= rule.least else None
     ended = len(durations_s) - rule.window
     if ended < rule.least:
         return None

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from bench.record import Reading
+from bench.record import Gpu, Machine, Reading, Step
 from bench.spec import Measure
 from bench.trust import warmup
 from bench.trust.disturbance import disturbance
+from bench.trust.edge import edge
 from bench.trust.energy import Idle, energy
-from bench.trust.flags import FLAGS, SPOILT, spoils
+from bench.trust.flags import ASKED_FOR, FLAGS, SPOILT, doubtful, spoils
 from bench.trust.memory import memory
 
 GB = 1_000_000_000
@@ -46,11 +47,29 @@ def watts(power_w: float, count: int) -> list[Reading]:
     return read("power", *(power_w + number % 3 for number in range(10 * count)), scope="gpu-board", unit="W", every_s=0.1)
 
 
+def at_the_edge(readings: list[Reading], *peaks_bytes: int) -> Iterable[str]:
+    steps = [
+        Step(
+            step=number, phase="measured", start_s=10.0 * number, duration_s=10.0, tokens=1, loss_tokens=1, loss=1.0,
+            framework_peak_bytes=peak_bytes,
+        )
+        for number, peak_bytes in enumerate(peaks_bytes)
+    ]  # fmt: skip
+    wsl = Machine(
+        name="pc", machine_id="1", system="Linux", architecture="x86_64", os_version="5.15-microsoft-standard-WSL2", chip="c",
+        cpu_cores=8, memory_bytes=GB, gpus=(Gpu("card", 24 * GB),),
+    )  # fmt: skip
+    return edge(steps, readings, "cuda", wsl, {"reserved_peak_bytes": max(peaks_bytes)}).flags
+
+
 RAISED_BY: dict[str, Callable[[], Iterable[str]]] = {
     "unsteady": lambda: warm([1.0, 2.0] * 15, [GB] * 30),
     "memory-growing": lambda: warm([1.0] * 30, [GB * number for number in range(1, 31)]),
     "untracked-memory": lambda: memory([], "metal", GB, 9 * GB, 0, {}).flags,
     "swapped": lambda: disturbed(read("swap_used", 0, GB)),
+    "growing": lambda: at_the_edge([], GB, 2 * GB, 3 * GB),
+    "swapping": lambda: at_the_edge(read("swap_traffic", *range(0, 6 * GB, GB), every_s=10.0), GB, GB, GB),
+    "spilled": lambda: at_the_edge([], 25 * GB, 25 * GB),
     "energy-disagreement": lambda: powered(joules(100, 31) + watts(150, 31), 30.0),
     "short-energy-window": lambda: powered(joules(100, 6) + watts(100, 6), 5.0),
     "settings-changed": lambda: disturbed([], after="300"),
@@ -63,8 +82,8 @@ RAISED_BY: dict[str, Callable[[], Iterable[str]]] = {
     "on-battery": lambda: disturbed(read("on_battery", 0, 1)),
     "low-disk": lambda: disturbed(read("disk_free", GB)),
 }
-RAISED_BY_THE_SWEEP = {"idle-drift"}
-"""By `bench.sweep.rows`, from a wait on the device: tests/sweep/test_rows.py shows it."""
+RAISED_BY_THE_SWEEP = {"idle-drift", "limited"}
+"""By `bench.sweep.rows`, from a wait on the device, and for a limit that was asked for: tests/sweep/test_rows.py shows both."""
 
 
 def test_every_flag_is_raised_by_something() -> None:
@@ -103,3 +122,11 @@ def test_no_flag_spoils_nothing_and_one_of_several_is_enough() -> None:
     assert not any(spoils([], what) for what in SPOILT)
     assert spoils(("memory-growing", "low-disk"), "time")
     assert not spoils(("memory-growing", "low-disk"), "energy")
+
+
+def test_what_was_asked_for_is_no_doubt() -> None:
+    assert not set(ASKED_FOR) ^ {"limited"}
+    assert not doubtful(())
+    assert not doubtful(["limited"])
+    assert doubtful(["limited", "growing"])
+    assert doubtful(["of a later version"])

@@ -51,6 +51,22 @@ def test_measured_steps_are_marked_among_themselves_and_none_is_lost() -> None:
     assert found[:2] == warmup
 
 
+def test_prefills_stand_among_prefills_and_decodes_among_decodes() -> None:
+    """Decodes of a second each, prefills of a tenth; one of either is slow. Together, neither would stand apart."""
+    found = marked(
+        [
+            each
+            for number in range(1, 9)
+            for each in (
+                step(number, 0.3 if number == 4 else 0.1 + number / 1000, "prefill"),
+                step(number, 3.0 if number == 6 else 1.0 + number / 100, "decode"),
+            )
+        ]
+    )
+    assert [(each.step, each.phase) for each in found if each.outlier] == [(4, "prefill"), (6, "decode")]
+    assert [each.phase for each in found] == ["prefill", "decode"] * 8
+
+
 def test_steps_without_measured_ones_stay_as_they_are() -> None:
     warmup = [step(1, 50.0, "warmup")]
     assert marked(warmup) == warmup

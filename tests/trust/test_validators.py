@@ -11,7 +11,7 @@ from bench.model import count_parameters, model_from_config
 from bench.record import Gpu, Machine, Step
 from bench.spec import workload
 from bench.trust.validators import VALIDATORS, Facts, observed_tick_s, violation
-from bench.trust.work import flops_per_token
+from bench.trust.work import flops_per_prompt_token, flops_per_token
 
 PROFILES = {profile.name: profile for profile in machine_profiles()}
 PC = Machine(
@@ -118,9 +118,81 @@ def test_wrong_tokens(changes, fires):
     assert broken(facts(steps=steps(**changes))) == ("wrong-tokens" if fires else None)
 
 
-def test_serving_has_no_tokens_of_training():
-    serve = workload(model=MODEL, method="serve")
-    assert broken(facts(steps=steps(losses=(None,) * 3, tokens_digest=None, tokens=1), workload=serve)) is None
+SERVE = workload(model=MODEL, method="serve", batch_size=2, prompt_tokens=100, generated_tokens=11)
+
+
+def served(requests=3, prefill=None, decode=None) -> list[Step]:
+    """Batches of requests, the first of them warm-up, each a prefill of 0.1 s and a decode of 0.5 s."""
+    parts = {"prefill": {"tokens": 200, "tokens_digest": "d", **(prefill or {})}, "decode": {"tokens": 20, **(decode or {})}}
+    return [
+        Step(
+            step=number, phase="warmup" if number == 1 else phase, start_s=0.0, loss_tokens=0, loss=None,
+            **{"duration_s": 0.1 if phase == "prefill" else 0.5, **part},
+        )
+        for number in range(1, requests + 1) for phase, part in parts.items()
+    ]  # fmt: skip
+
+
+def serving(columns=None, **changes) -> Facts:
+    return facts(
+        {"tokens_per_s": 40.0, "prefill_tokens_per_s": 2000.0, **(columns or {})},
+        **{"workload": SERVE, "steps": served(), **changes},
+    )
+
+
+def test_sound_requests_break_none():
+    assert violation(serving()) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (served(prefill={"tokens_digest": None}), "request 1 has no digest of its prompts"),
+        (served(prefill={"tokens": 199}), "request 1 took 199 and 20 tokens, not 200 in its prefill and 20 in its decode"),
+        (served(decode={"tokens": 22}), "request 1 took 200 and 22 tokens"),  # the first of each sequence counted twice
+        (served()[:-1], "request 3 took 200 tokens, not"),
+        ([step for step in served() for _ in (1, 2)], "request 1 took 200 and 200 and 20 and 20 tokens"),
+    ],
+)
+def test_requests_that_are_not_what_was_asked_for(told, reason):
+    line = violation(serving(steps=told))
+    assert line is not None
+    assert line.startswith(f"wrong-tokens: {reason}")
+
+
+def test_decoding_faster_than_the_card_multiplies():
+    limit = 1.3 * 165.2e12 / flops_per_token(SERVE)
+    assert broken(serving({"tokens_per_s": 0.99 * limit})) is None
+    assert broken(serving({"tokens_per_s": 1.01 * limit})) == "impossible-rate"
+
+
+def test_reading_prompts_faster_than_the_card_multiplies_what_no_framework_can_leave_out():
+    limit = 1.3 * 165.2e12 / flops_per_prompt_token(SERVE)
+    assert broken(serving({"prefill_tokens_per_s": 0.99 * limit})) is None
+    line = violation(serving({"prefill_tokens_per_s": 1.01 * limit}))
+    assert line is not None
+    assert line.startswith("impossible-rate: ")
+    assert " prompt tokens/s are at least " in line
+
+
+@pytest.mark.parametrize(
+    ("part", "fires"), [({"prefill": {"duration_s": 9e-5}}, "prefill"), ({"decode": {"duration_s": 9e-5}}, "decode")]
+)
+def test_parts_of_requests_too_short_to_be_timed(part, fires):
+    line = violation(serving(steps=served(**part)))
+    assert line is not None
+    assert line.startswith(f"steps-too-short: the median {fires} took 9e-05 s")
+
+
+def test_the_floor_of_a_prompt_token_leaves_out_head_embedding_and_last_block():
+    """Of the 8B model's 8.03e9 parameters, 1.05e9 are head and embedding, and one of 32 blocks is taken off."""
+    work = workload(model=MODEL_8B, method="serve")
+    in_blocks = MODEL_8B.parameters - 2 * 128_256 * 4096
+    assert flops_per_prompt_token(work) == pytest.approx(2 * in_blocks * 31 / 32)
+    tied = workload(model=MODEL, method="serve")
+    assert flops_per_prompt_token(tied) == pytest.approx(2 * (MODEL.parameters - 128_256 * 2048) * 15 / 16)
+    unknown = replace(tied, model=model_from_config("mixture", {**MODEL.config, "model_type": "qwen3_moe"}))
+    assert flops_per_prompt_token(unknown) is None
 
 
 def rate_at(flops_per_s: float, work=WORK) -> dict[str, float]:
@@ -251,3 +323,12 @@ def test_an_embedding_of_its_own_is_looked_up_not_multiplied():
     config = MODEL_8B.config
     multiplied = count_parameters(config) - config["vocab_size"] * config["hidden_size"]
     assert flops_per_token(workload(model=MODEL_8B, method="serve")) == 2 * multiplied
+
+
+def test_under_wsl_torch_may_hold_more_than_the_card_has() -> None:
+    """The driver lends it the computer's memory: `spilled`, and no contradiction. Its own figure for the card still is one."""
+    board = 25_757_220_864
+    wsl = replace(facts({}).machine, os_version="Ubuntu 24.04, kernel 5.15.167.4-microsoft-standard-WSL2")
+    for column in ("framework_peak_bytes", "reserved_peak_bytes"):
+        assert broken(replace(facts({column: board + 1}), machine=wsl)) is None
+    assert broken(replace(facts({"device_peak_bytes": board + 1}), machine=wsl)) == "memory-above-capacity"

@@ -143,10 +143,15 @@ def test_memory_that_is_not_measured_is_not_judged() -> None:
 
 @pytest.mark.parametrize("length", [0, 4])
 def test_a_fixed_warmup_ends_after_its_last_step_whatever_the_times(length: int) -> None:
-    rule = rule_of(Measure(warmup_steps=length, warmup_max_steps=length, steps=2))
+    rule = rule_of(Measure(warmup_steps=length, warmup_max_steps=length, steps=5))
     wild = [1.0, 9.0, 1.0, 9.0, 1.0, 9.0]
     told = [judge(wild[:n], [None] * n, rule) for n in range(len(wild))]
     assert told == [None] * length + [Warm(warmup_steps=length)] * (len(wild) - length)
+
+
+def test_fewer_steps_than_anyone_can_judge_count_as_unsteady() -> None:
+    rule = rule_of(Measure(warmup_steps=1, warmup_max_steps=1, steps=4))
+    assert judge([1.0], [None], rule) == Warm(warmup_steps=1, troubles=("unsteady",))
 
 
 def test_a_window_is_never_longer_than_what_is_measured() -> None:
