@@ -1,10 +1,10 @@
 """What one would write without a harness: the same model on mlx-lm's `train`, and a stopwatch at the end of each step.
 
-In: a cell and the numbers of steps, as JSON on standard input. Out: the median step in seconds, as the last line.
+In: a cell and the number of steps, as JSON on standard input. Out: `step` and its duration in seconds, a line for each step but
+the first.
 """
 
 import json
-import statistics
 import sys
 import time
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.backends import mlx_build
 from bench.backends.mlx import Mlx, _choose_device
-from bench.backends.mlx_train import _compiling, make_optimizer
+from bench.backends.mlx_train import compiling, make_optimizer
 from bench.spec import Cell
 
 
@@ -31,10 +31,12 @@ class Stopwatch:
     """mlx-lm's `training_callback`."""
 
     def __init__(self) -> None:
-        self.ends_s: list[float] = []
+        self._end_s: float | None = None
 
     def on_train_loss_report(self, train_info: dict[str, Any]) -> None:
-        self.ends_s.append(time.perf_counter())
+        before_s, self._end_s = self._end_s, time.perf_counter()
+        if before_s is not None:
+            print("step", self._end_s - before_s, flush=True)
 
 
 def main() -> None:
@@ -44,14 +46,13 @@ def main() -> None:
     _choose_device(cell.device)
     from mlx_lm.tuner.trainer import TrainingArgs, train
 
-    work, steps = cell.workload, job["warmup_steps"] + job["steps"]
+    work, steps = cell.workload, job["steps"]
     random = np.random.default_rng(0)
     length = work.sequence_length
     rows = random.integers(3, work.model.config["vocab_size"], (steps * work.batch_size, length + 1)).tolist()
     model = mlx_build.build(cell, Quiet())  # type: ignore[arg-type]
     mlx_build.attach_adapters(model, work)
-    stopwatch = Stopwatch()
-    with TemporaryDirectory() as folder, _compiling(cell.implementation.compile):
+    with TemporaryDirectory() as folder, compiling(cell.implementation.compile):
         args = TrainingArgs(
             batch_size=work.batch_size,
             iters=steps,
@@ -62,9 +63,7 @@ def main() -> None:
             grad_checkpoint=work.gradient_checkpointing,
             adapter_file=f"{folder}/adapters.safetensors",
         )
-        train(model, make_optimizer(work), [(row, 0) for row in rows], None, args, training_callback=stopwatch)
-    durations_s = np.diff(stopwatch.ends_s)[job["warmup_steps"] - 1 :]
-    print(statistics.median(durations_s))
+        train(model, make_optimizer(work), [(row, 0) for row in rows], None, args, training_callback=Stopwatch())
 
 
 main()
