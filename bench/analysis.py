@@ -29,6 +29,7 @@ from bench.trust.outliers import outlying
 
 GROUP = (*PARTY, "cell", "workload_digest")
 """Who computes what: the runs of one group repeat one another."""
+HELD = ", held to "
 ENOUGH_TO_STAND_APART = 5
 """Of fewer repeats the median says too little for one of them to be called an outlier."""
 _DISTINCT = {
@@ -59,12 +60,14 @@ def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     spoils its times, its memory, its energy), `step_count` (the measured steps; NaN where warm-up was not recorded) and
     `stands_apart` (a clean rate that is an outlier among its repeats'). Each run id counts once: see `copies`. Two machines of
     one name get the start of their `machine_id` behind it. A run that ended before its model stood has recorded no
-    implementation; where its cell is known with exactly one, it counts as that one. Numbers that are not finite, and times
-    outside the years 1 to 9999, are taken as not measured. Preparing prepared runs changes nothing.
+    implementation; where its cell is known with exactly one, it counts as that one. A run that was held to a limit on memory has
+    the limit in its `tier`, so that it is neither averaged nor compared with runs under another or none. Numbers that are not
+    finite, and times outside the years 1 to 9999, are taken as not measured. Preparing prepared runs changes nothing.
     """
     frame = _typed(runs)
     frame = frame[~_is_copy(frame)].copy()
     frame["machine"] = _machine_names(frame)
+    frame["tier"] = _tiers(frame)
     frame["implementation"] = _known_implementations(frame)
     where = "/" + frame["backend"] + "@" + frame["device"]
     frame["work"] = [cell.replace(part, "", 1) for cell, part in zip(frame["cell"], where, strict=True)]
@@ -187,9 +190,9 @@ def _all_of(lists: pd.Series[Any]) -> tuple[Any, ...]:
 
 
 def describe_steps(steps: pd.DataFrame) -> pd.DataFrame:
-    """Per run (index `run_id`) over its measured steps: `measured_steps`, and `slowest_step`, the slowest over the median."""
+    """Per run (index `run_id`), over measured steps or decodes: `measured_steps`; `slowest_step`, the slowest over the median."""
     columns = steps.reindex(columns=["run_id", "phase", "duration_s"]).astype({"run_id": object, "duration_s": float})
-    durations = columns[columns["phase"] == "measured"].groupby("run_id")["duration_s"]
+    durations = columns[columns["phase"].isin(["measured", "decode"])].groupby("run_id")["duration_s"]
     return pd.DataFrame({"measured_steps": durations.count(), "slowest_step": durations.max() / durations.median()})
 
 
@@ -287,6 +290,12 @@ def _stands_apart(frame: pd.DataFrame) -> pd.Series[bool]:
 def _machine_names(frame: pd.DataFrame) -> pd.Series[str]:
     alike = frame.groupby("machine")["machine_id"].transform("nunique") > 1
     return frame["machine"].where(~alike, frame["machine"] + " [" + frame["machine_id"].str[:6] + "]")
+
+
+def _tiers(frame: pd.DataFrame) -> list[str]:
+    """The tier of each run, and of a limited one what it was held to."""
+    rows = zip(frame["tier"], frame["flags"], frame["capacity_bytes"], strict=True)
+    return [f"{tier.partition(HELD)[0]}{HELD}{size / 1e9:.4g} GB" if "limited" in flags else tier for tier, flags, size in rows]
 
 
 def _known_implementations(frame: pd.DataFrame) -> pd.Series[str]:

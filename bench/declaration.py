@@ -4,28 +4,52 @@ In: the content of a suite's TOML. Out: a `Declared` suite that holds whatever i
 field can be blamed for. What fields say together is judged by `bench.suite`.
 
 The tables are built from the dataclasses of `bench.spec`: their annotations are the types and the bounds, and stand there alone.
-Every field of a workload or an implementation may stand in `[fixed]` as a value, in `[sweep]` as a list, and in `[[exclude]]`.
+Every field of a workload or an implementation may stand in `[fixed]` as a value, in `[sweep]` as a list, and in `[[exclude]]`; a
+backend with fields of an implementation makes an `[[arm]]`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from annotated_types import MinLen
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from bench.catalog import resolve_model
 from bench.model import Model
-from bench.reading.strict import BadFile, Location, Problem, meant, problems_of
-from bench.spec import BACKENDS, DEVICES, MODULE_SETS, BadInput, Implementation, Measure, Suite, Workload, expand_modules
+from bench.reading.strict import BadFile, Location, Problem, meant, problems_of, shown
+from bench.real import REVISION, folder_of, is_known
+from bench.spec import (
+    BACKENDS,
+    DEVICES,
+    IMPLEMENTATION_FIELDS,
+    MODULE_SETS,
+    BadInput,
+    Implementation,
+    Measure,
+    Suite,
+    Workload,
+    expand_modules,
+)
 
 MAX_PASSES = 8
+ARM_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 BACKEND_ENTRIES = (*BACKENDS, *(f"{name}@{device}" for name in BACKENDS for device in DEVICES))
 
 
@@ -37,14 +61,21 @@ class Declared:
     repeats: int | None = None
     sweep: dict[str, list[Any]] = field(default_factory=dict)
     fixed: dict[str, Any] = field(default_factory=dict)
+    arm: list[dict[str, Any]] = field(default_factory=list)
     exclude: list[dict[str, Any]] = field(default_factory=list)
     measure: dict[str, Any] = field(default_factory=dict)
     budget: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def arms(self) -> list[dict[str, Any]]:
+        """The arms that can make cells."""
+        return [arm for arm in self.arm if {"name", "backend"} <= arm.keys()]
+
+    @property
     def values(self) -> dict[str, list[Any]]:
-        """Every declared field with all its values, swept first."""
-        return self.sweep | {name: [value] for name, value in self.fixed.items() if name not in self.sweep}
+        """Every declared field with all its values, swept first; the backends of arms."""
+        arms = {"backend": [arm["backend"] for arm in self.arms]} if self.arms else {}
+        return arms | self.sweep | {name: [value] for name, value in self.fixed.items() if name not in self.sweep}
 
 
 def declared(content: Mapping[str, Any], file: str, folder: Path) -> tuple[Declared, list[Problem]]:
@@ -67,16 +98,27 @@ def schema() -> dict[str, Any]:
     made = suite_file().model_json_schema()
     made["required"] = ["question"]
     made["$defs"]["Exclude"]["required"] = ["reason"]
+    made["$defs"]["Arm"]["required"] = ["name", "backend"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
 
 def _model(text: str, info: ValidationInfo) -> Model:
+    """The model; one that a path leads to knows its folder, where real weights of it may lie."""
     try:
-        return resolve_model(text, (info.context or {})["folder"])
+        folder: Path = (info.context or {})["folder"]
+        model = resolve_model(text, folder)
+        return model if is_known(model) else replace(model, origin=str(folder_of((folder / text).absolute())))
     except BadFile as error:
         raise PydanticCustomError("config", "faulty configuration", {"problems": error.problems}) from None
     except BadInput as error:
         raise PydanticCustomError("model", "{reason}", {"reason": str(error)}) from None
+
+
+def _revision(text: str) -> str:
+    if not re.fullmatch(REVISION, text):
+        what = "expected a commit of the hub, 40 hex digits, or the digest of a folder, 16"
+        raise PydanticCustomError("revision", "{reason}", {"reason": f"{what}; got {shown(text)}"})
+    return text
 
 
 def _modules(text: str) -> str:
@@ -97,8 +139,16 @@ def fields() -> dict[str, Any]:
         "method": hints["method"],
         "backend": Literal[BACKEND_ENTRIES],
         "modules": Annotated[str, AfterValidator(_modules)],
+        "revision": Annotated[str, AfterValidator(_revision)],
     }
     return special | {name: _required(hint) for name, hint in hints.items() if name not in special}
+
+
+@cache
+def arm_fields() -> dict[str, Any]:
+    """The type of every field of an arm: all that may differ between two ways to do the same work."""
+    name = Annotated[str, StringConstraints(pattern=ARM_NAME)]
+    return {"name": name} | {key: hint for key, hint in fields().items() if key == "backend" or key in IMPLEMENTATION_FIELDS}
 
 
 def _required(hint: Any) -> Any:
@@ -131,6 +181,7 @@ def suite_file() -> type[BaseModel]:
         "repeats": suite["repeats"],
         "sweep": _table("Sweep", lists),
         "fixed": _table("Fixed", fields()),
+        "arm": list_of[_table("Arm", arm_fields())],
         "exclude": list_of[_table("Exclude", fields() | {"reason": text})],
         "measure": _table("Measure", _measure_fields()),
         "budget": _table("Budget", {"minutes": _required(suite["budget_minutes"])}),
@@ -144,8 +195,9 @@ def _plain(parsed: BaseModel, content: Mapping[str, Any]) -> Declared:
     for name in ("sweep", "fixed", "measure", "budget"):
         if name in found:
             found[name] = _said(found[name], content[name])
-    if "exclude" in found:
-        found["exclude"] = [_said(each, said) for each, said in zip(found["exclude"], content["exclude"], strict=True)]
+    for name in ("arm", "exclude"):
+        if name in found:
+            found[name] = [_said(each, said) for each, said in zip(found[name], content[name], strict=True)]
     return Declared(**found)
 
 
@@ -182,9 +234,9 @@ def _remedy(details: ErrorDetails) -> str:
     if location[0] == "sweep":
         return {"list_type": "write a list, or move it to [fixed]", "too_short": "give a value, or remove the key"}.get(kind, "")
     if isinstance(value, list):
-        return {"fixed": "several values make a list in [sweep]", "exclude": "repeat [[exclude]] for each"}.get(
-            str(location[0]), ""
-        )
+        remedies = {"fixed": "several values make a list in [sweep]"}
+        remedies |= {table: f"repeat [[{table}]] for each" for table in ("arm", "exclude")}
+        return remedies.get(str(location[0]), "")
     return ""
 
 
@@ -199,13 +251,14 @@ def _is_number(text: str) -> bool:
 def _place(key: str, table: Location) -> str:
     """Where an unknown key belongs, or which key of this table was meant."""
     homes = dict.fromkeys(fields(), "[sweep] or [fixed]") | dict.fromkeys(_measure_fields(), "[measure]")
-    homes |= {"minutes": "[budget]", "reason": "[[exclude]]"}
+    homes |= {"minutes": "[budget]", "name": "[[arm]]", "reason": "[[exclude]]"}
     homes |= dict.fromkeys(("question", "repeats"), "the top of the file, above the first [table]")
     if key in homes:
         return f"it belongs in {homes[key]}"
     allowed = {
         "sweep": [*fields()],
         "fixed": [*fields()],
+        "arm": [*arm_fields()],
         "exclude": [*fields(), "reason"],
         "measure": [*_measure_fields()],
         "budget": ["minutes"],

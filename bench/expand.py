@@ -30,14 +30,16 @@ IN_EVERY_ID = ("model", "method", "backend")
 
 
 def cells_of(suite: Suite, device_of: Callable[[BackendName], Device]) -> tuple[Cell, ...]:
-    """The cells in the order of the sweep, the last list turning fastest; `device_of` gives the device where none is named.
+    """The cells in the order of the sweep, the last list turning fastest, arms faster still; `device_of` gives the device where
+    none is named.
 
     Declarations that come to the same work are one cell: a swept rank does not multiply a full fine-tune.
     """
     models = dict(suite.models)
+    swept = [name for name, _ in suite.sweep] + (["arm"] if suite.arms else [])
     cells: dict[str, Cell] = {}
     for chosen in _combinations(suite):
-        cell = _cell(chosen, models, [name for name, _ in suite.sweep], device_of)
+        cell = _cell(chosen, models, swept, device_of)
         cells.setdefault(cell.key, cell)
     return tuple(cells.values())
 
@@ -54,8 +56,12 @@ def matches(where: tuple[tuple[str, Scalar], ...], cell: Cell) -> bool:
 
 def _combinations(suite: Suite) -> Iterator[dict[str, Scalar]]:
     names = [name for name, _ in suite.sweep]
+    arms: list[dict[str, Scalar]] = [{**dict(arm.chosen), "arm": arm.name} for arm in suite.arms] or [{}]
+    revisions = dict(suite.revisions)
     for values in product(*(values for _, values in suite.sweep)):
-        yield {**dict(suite.fixed), **dict(zip(names, values, strict=True))}
+        for arm in arms:
+            chosen = {**dict(suite.fixed), **dict(zip(names, values, strict=True)), **arm}
+            yield {"revision": revisions.get(str(chosen["model"])), **chosen}
 
 
 def _cell(

@@ -160,6 +160,8 @@ def run_line(run: Run) -> str:
     if run.outcome != "ok":
         return f"{cell}: {run.outcome}: {printable(run.reason or '')}"
     rate = f"{run.tokens_per_s:,.0f} tokens/s" if run.tokens_per_s is not None else "no rate"
+    if run.prefill_tokens_per_s is not None:
+        rate += f" decoded, {run.prefill_tokens_per_s:,.0f} prefilled"
     peaks = [("framework", run.framework_peak_bytes), ("device", run.device_peak_bytes), ("host", run.host_peak_bytes)]
     memory = ", ".join(f"{name} peak {bytes_text(value)}" for name, value in peaks if value is not None)
     power = f", {run.power_w:.0f} W ({run.power_scope})" if run.power_w is not None else ""

@@ -86,8 +86,8 @@ class Step:
     """One optimizer step, from the synchronised end of the step before to its own; of serving, one part of a request.
 
     A batch of requests is two rows of one `step`: `prefill` (the prompts go forward and the first token of each is picked;
-    `tokens` are the prompts') and `decode` (the tokens after the first, one by one; `tokens` are those generated). Both are called
-    `warmup` where they belong to it.
+    `tokens` are the prompts') and `decode` (the tokens after the first, one by one; `tokens` are all but each
+    sequence's first). Both are called `warmup` where they belong to it. Processor time is told with the decode, for both.
 
     `step` counts from 1. `start_s` counts from the start of training. `tokens` are all positions that went forward,
     `loss_tokens` those that entered the loss; `loss` is their mean. `tokens_digest` is taken over the ids and the mask that
@@ -167,10 +167,16 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """Event: the worker has imported its framework. `versions` are the packages that it will use."""
+    """Event: the worker has imported its framework. `versions` are the packages that it will use.
+
+    `memory_limit` says by what means the worker holds itself to its limit on memory; None where it has none. `revision` says
+    which real weights lie at hand, also where the cell left that to the hub; None where weights are random.
+    """
 
     import_s: float
     versions: Mapping[str, str]
+    memory_limit: str | None = None
+    revision: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +262,9 @@ class Run:
 
     Of serving, `tokens_per_s` is the rate of decoding and `prefill_tokens_per_s` that of the prompts, `time_to_first_token_s` the
     median prefill, `step_s_median` the median batch of requests from its start to its last token, and joules are per generated
-    token. `capacity_bytes` is the memory that the run could have had: the device's, or the limit that it was held to, by the means
-    that `memory_limit` names. `failed_at` says how far a run came that ended for memory: `load`, `first step`, `later step`.
+    token. `capacity_bytes` is the memory that the run could have had: the device's, or the limit that it was held to, by the
+    means that `memory_limit` names. `failed_at` says how far a run came that ended for memory: `load`, `first step`, `later
+    step`.
     """
 
     run_id: str

@@ -61,7 +61,8 @@ class Workload:
     or as a digest of the folder's files.
 
     Where the method is `serve`, a batch of prompts of `prompt_tokens` each goes forward, and `generated_tokens` follow one by
-    one; `sequence_length` is their sum, and what only training knows is None, or its plainest value.
+    one, the first from the prompt itself; `sequence_length` is their sum, and what only training knows is None, or its plainest
+    value.
     """
 
     model: Model
@@ -83,7 +84,7 @@ class Workload:
     modules: str | None = "all"
     adapter_layers: Annotated[int, Ge(1), Le(1024)] | None = None
     prompt_tokens: Annotated[int, Ge(1), Le(2**20)] | None = 512
-    generated_tokens: Annotated[int, Ge(1), Le(2**20)] | None = 128
+    generated_tokens: Annotated[int, Ge(2), Le(2**20)] | None = 128
     seed: Annotated[int, Ge(0), Lt(2**32)] = 0
     weights: Weights = "random"
     revision: str | None = None
@@ -172,6 +173,8 @@ def workload(**declared: Any) -> Workload:
         resolved["optimizer_dtype"] = draft.optimizer_dtype or draft.trainable_dtype
     if draft.has_adapters:
         resolved["master_dtype"] = None
+    if draft.weights == "random":
+        resolved["revision"] = None
     return Workload(**{**declared, **resolved})
 
 
@@ -276,12 +279,22 @@ class Exclusion:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way to do the work, by name: a backend and what is asked of it. Fields that no arm gives are the suite's."""
+
+    name: str
+    chosen: tuple[tuple[str, Scalar], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """A question, as declared in `suites/<name>.toml`, with its models already resolved.
 
     `sweep` is an ordered product: names of fields (`model`, `method`, `backend`, or any workload or implementation field)
-    with their values. `fixed` gives single values. `models` maps each model name in use to its architecture.
+    with their values. `fixed` gives single values. `models` maps each model name in use to its architecture, `revisions` to
+    the revision of its real weights, where a cell has them and one is known. Where there are `arms`, every combination is done by
+    each of them: a ladder's rungs are no product of their fields.
     """
 
     name: str
@@ -289,6 +302,8 @@ class Suite:
     sweep: tuple[tuple[str, tuple[Scalar, ...]], ...]
     fixed: tuple[tuple[str, Scalar], ...] = ()
     models: tuple[tuple[str, Model], ...] = ()
+    revisions: tuple[tuple[str, str], ...] = ()
+    arms: tuple[Arm, ...] = ()
     exclude: tuple[Exclusion, ...] = ()
     measure: Measure = field(default_factory=Measure)
     repeats: Annotated[int, Ge(1), Le(1000)] = 3

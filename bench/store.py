@@ -30,8 +30,9 @@ import pyarrow.parquet as pq
 
 from bench.files import atomic, layout, seal
 from bench.files.layout import TABLES, TableName
+from bench.limits import Limit
 from bench.record import WORKLOAD_COLUMNS, Outcome, Reading, Run, Step
-from bench.trust.flags import spoils
+from bench.trust.flags import doubtful, spoils
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _TIME, _LIST, _MAP = pa.timestamp("us", tz="UTC"), pa.list_(_TEXT), pa.map_(_TEXT, _TEXT)
@@ -142,7 +143,8 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Tallies:
     """Per `cell_key`, how many runs had which outcome, and in the order of time the rates (tokens per second) of those
-    whose time no flag spoils; `flagged` counts the ok runs with any flag.
+    whose time no flag spoils; `flagged` counts the ok runs with any flag that nobody asked for. `durations` are the seconds that
+    each ok run took, flagged or not.
 
     `damaged` are the files, of whatever cell, that could not be read.
     """
@@ -151,6 +153,7 @@ class Tallies:
     damaged: tuple[Damaged, ...]
     rates: dict[str, list[float]]
     flagged: Counter[str]
+    durations: dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,24 +236,46 @@ def has_run(results: Path, run_id: str) -> bool:
     return layout.checked_run_id(run_id) in run_ids(results)
 
 
-def tallies(results: Path, machine_id: str, suite: str) -> Tallies:
+def tallies(results: Path, machine_id: str, suite: str, limit: Limit | None = None) -> Tallies:
     """The outcomes and rates of the runs of this suite on this machine: what resuming and stopping need.
 
+    Runs under a limit on memory answer another question than runs without, or under another: only those of `limit` count.
     Changes nothing in the folder: a damaged file counts for nothing, is named, and stays for the next `read` to set aside.
     Raises OSError naming a folder that cannot be listed.
     """
     found: dict[str, Counter[Outcome]] = {}
     rates: dict[str, list[float]] = {}
     flagged: Counter[str] = Counter()
-    columns = ["started_at", "machine_id", "suite", "cell_key", "outcome", "tokens_per_s", "flags"]
+    durations: dict[str, list[float]] = {}
+    columns = ["started_at", "machine_id", "suite", "cell_key", "outcome", "tokens_per_s", "flags", "tier", "capacity_bytes"]
+    columns += _TIMES
     table = read(results, "runs", columns, quarantine=False)
     for row in table.rows.sort_by("started_at").to_pylist():
-        if row["machine_id"] == machine_id and row["suite"] == suite:
+        if row["machine_id"] == machine_id and row["suite"] == suite and _under(row, limit):
             found.setdefault(row["cell_key"], Counter())[row["outcome"]] += 1
-            flagged[row["cell_key"]] += row["outcome"] == "ok" and bool(row["flags"])
+            flagged[row["cell_key"]] += row["outcome"] == "ok" and doubtful(row["flags"] or ())
             if row["outcome"] == "ok" and row["tokens_per_s"] and not spoils(row["flags"] or (), "time"):
                 rates.setdefault(row["cell_key"], []).append(row["tokens_per_s"])
-    return Tallies(found, table.damaged, rates, +flagged)
+            if row["outcome"] == "ok" and row["steps"] and row["step_s_median"]:
+                durations.setdefault(row["cell_key"], []).append(_duration_s(row))
+    return Tallies(found, table.damaged, rates, +flagged, durations)
+
+
+_TIMES = ["import_s", "load_s", "first_step_s", "steps", "step_s_median"]
+
+
+def _duration_s(row: Mapping[str, Any]) -> float:
+    """From the start of a run's imports to the end of its last step, the steps after the first by their median."""
+    steps_s = (row["first_step_s"] or row["step_s_median"]) + (row["steps"] - 1) * row["step_s_median"]
+    return float((row["import_s"] or 0.0) + (row["load_s"] or 0.0) + steps_s)
+
+
+def _under(row: Mapping[str, Any], limit: Limit | None) -> bool:
+    """Whether a row was made under that very limit, or under none."""
+    limited = "limited" in (row["flags"] or ())
+    if limit is None or not limited:
+        return limited is (limit is not None)
+    return (row["tier"], row["capacity_bytes"]) == (limit.tier, limit.capacity_bytes)
 
 
 def sweep_leftovers(results: Path) -> list[Path]:

@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from bench.expand import IN_EVERY_ID, cells_of, exclusion_of
 from bench.model import Model
 from bench.reading.architecture import smallest_adapted_dimension
 from bench.reading.strict import BadFile, Problem, first_of, meant, printable, read_toml, shown
-from bench.spec import FEWEST_JUDGED_STEPS, BackendName, Cell, Device, Exclusion, Measure, Suite, Workload
+from bench.real import with_real_weights
+from bench.spec import FEWEST_JUDGED_STEPS, Arm, BackendName, Cell, Device, Exclusion, Measure, Scalar, Suite, Workload
 
 __all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
 
@@ -47,7 +49,12 @@ def read_suite(path_or_name: str | Path, suites_dir: Path = Path("suites")) -> S
     problems += [Problem(file, where, what) for where, what in _together(said, content, path.stem, blamed)]
     if problems:
         raise SuiteError(problems)
-    return _suite(path.stem, said)
+    suite = _suite(path.stem, said)
+    suite, faults = with_real_weights(suite, _kept(suite))
+    problems += [Problem(file, _path_of(said, "weights", kind), what) for kind, what in faults]
+    if problems:
+        raise SuiteError(problems)
+    return suite
 
 
 def _find(text: str, suites_dir: Path) -> Path:
@@ -83,10 +90,11 @@ def _together(said: Declared, content: Mapping[str, Any], stem: str, blamed: set
         yield "question", "missing; say in one sentence what the suite asks"
     swept, fixed = _keys(content, "sweep"), _keys(content, "fixed")
     for name in IN_EVERY_ID:
-        if name not in swept | fixed:
+        if name not in swept | fixed and not (name == "backend" and content.get("arm")):
             yield f"sweep.{name}", "missing; give a list here, or one value in [fixed]"
     for name in (name for name in fields() if name in swept and name in fixed):
         yield f"fixed.{name}", "is swept too; a field is either fixed or swept"
+    yield from _arms(said, content)
     yield from _twice(said)
     yield from _namesakes(said)
     yield from _warmup(said, content)
@@ -124,6 +132,28 @@ def _warmup(said: Declared, content: Mapping[str, Any]) -> Faults:
         yield "measure.steps", f"{measure.steps} steps are too few to judge by whether warm-up is over; {wanted}"
 
 
+def _arms(said: Declared, content: Mapping[str, Any]) -> Faults:
+    """Arms without a name or a backend, two of one name or one content, and fields that the suite gives to all."""
+    raw = content.get("arm")
+    if not isinstance(raw, list) or len(raw) != len(said.arm):
+        return
+    given = {*_keys(content, "sweep"), *_keys(content, "fixed")}
+    names: dict[str, int] = {}
+    contents: dict[str, str] = {}
+    for index, (each, arm) in enumerate(zip(raw, said.arm, strict=True)):
+        path, name = f"arm[{index}]", str(arm.get("name", ""))
+        for key, what in (("name", "its cells' ids need one"), ("backend", "say who does the work")):
+            if key not in each:
+                yield f"{path}.{key}", f"missing; {what}"
+        for key in (key for key in arm if key in given and key != "name"):
+            yield f"{path}.{key}", "is swept or fixed too; let either every arm give it or the suite"
+        if name and names.setdefault(name, index) != index:
+            yield f"{path}.name", f"{shown(name)} stands twice"
+        same = contents.setdefault(repr(sorted((key, value) for key, value in arm.items() if key != "name")), name)
+        if same != name:
+            yield path, f"asks for what {shown(same)} asks for already"
+
+
 def _exclusions(said: Declared, content: Mapping[str, Any]) -> Faults:
     """Exclusions that give no reason, name no field, or name a field that is not declared.
 
@@ -132,7 +162,7 @@ def _exclusions(said: Declared, content: Mapping[str, Any]) -> Faults:
     raw = content.get("exclude")
     if not isinstance(raw, list) or len(raw) != len(said.exclude):
         return
-    known = {*_keys(content, "sweep"), *_keys(content, "fixed")}
+    known = {*_keys(content, "sweep"), *_keys(content, "fixed"), *chain(*said.arm)}
     for index, (each, where) in enumerate(zip(raw, said.exclude, strict=True)):
         path = f"exclude[{index}]"
         if "reason" not in each:
@@ -160,16 +190,22 @@ def _namesakes(said: Declared) -> Faults:
 
 def _multiplied(said: Declared, blamed: set[str]) -> Faults:
     """Faults that only the cells show."""
-    count = math.prod(len(values) for values in said.sweep.values())
+    count = math.prod(len(values) for values in said.sweep.values()) * max(1, len(said.arm))
     if count > MAX_CELLS:
         yield "sweep", f"makes {count:,} cells; at most {MAX_CELLS:,} can be meant"
         return
     suite = _suite("draft", said)
-    cells = cells_of(suite, _any_device)
-    kept = [cell for cell in cells if exclusion_of(suite, cell) is None]
+    kept = _kept(suite)
     if "method" not in blamed:
-        yield from _idle(said, cells)
+        yield from _idle(said, cells_of(suite, _any_device))
+    if "revision" in said.fixed and all(cell.workload.weights == "random" for cell in kept):
+        yield "fixed.revision", 'the weights are random and have none; fix weights as "hub" or "folder", or remove it'
     yield from _beyond_models(said, kept)
+
+
+def _kept(suite: Suite) -> list[Cell]:
+    """The cells that no exclusion leaves out."""
+    return [cell for cell in cells_of(suite, _any_device) if exclusion_of(suite, cell) is None]
 
 
 def _any_device(_: BackendName) -> Device:
@@ -209,7 +245,7 @@ def _limits(work: Workload) -> Iterator[tuple[str, int | None, str, int | None]]
     yield "adapter_layers", work.adapter_layers, "layers", config.get("num_hidden_layers")
 
 
-def _path_of(said: Declared, name: str, value: int) -> str:
+def _path_of(said: Declared, name: str, value: Scalar) -> str:
     """Where a value stands: in the sweep, among the fixed, or nowhere, being a default."""
     if name in said.sweep:
         values = said.sweep[name]
@@ -219,13 +255,14 @@ def _path_of(said: Declared, name: str, value: int) -> str:
 
 def _suite(name: str, said: Declared) -> Suite:
     models: list[Model] = said.values["model"]
-    given = {} if said.repeats is None else {"repeats": said.repeats}
+    given: dict[str, Any] = {} if said.repeats is None else {"repeats": said.repeats}
     return Suite(
         name=name,
         question=said.question,
         sweep=tuple((key, tuple(_scalar(value) for value in values)) for key, values in said.sweep.items()),
         fixed=tuple((key, _scalar(value)) for key, value in said.fixed.items()),
         models=tuple((model.name, model) for model in models),
+        arms=tuple(Arm(arm["name"], tuple((key, arm[key]) for key in arm if key != "name")) for arm in said.arms),
         exclude=tuple(Exclusion(_where(each), each.get("reason", "")) for each in said.exclude if _where(each)),
         measure=Measure(**said.measure),
         budget_minutes=said.budget.get("minutes"),

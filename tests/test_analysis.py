@@ -176,6 +176,13 @@ def test_steps_give_the_slowest_over_the_median_of_measured_ones() -> None:
     assert (described["measured_steps"], described["slowest_step"]) == (3, 3.0)
 
 
+def test_of_serving_the_slowest_step_is_a_decode() -> None:
+    phases = ["warmup", "warmup", *["prefill", "decode"] * 3]
+    steps = pd.DataFrame({"run_id": "r", "phase": phases, "duration_s": [9.0, 9.0, 5.0, 1.0, 0.1, 1.0, 0.1, 2.0]})
+    described = analysis.describe_steps(steps).loc["r"]
+    assert (described["measured_steps"], described["slowest_step"]) == (3, 2.0)
+
+
 def test_a_single_run_on_a_side_gives_a_ratio_without_an_interval() -> None:
     comparison = only(analysis.compare(frame(*rates(200.0, 210.0), run(9, backend="hf"))))
     assert comparison["ratio"] == pytest.approx(math.sqrt(200 * 210) / 100)
@@ -384,3 +391,35 @@ def test_times_beyond_what_nanoseconds_count_stay_and_sort(year: int) -> None:
 def test_times_beyond_the_calendar_are_none() -> None:
     rows = frame(run(0), run(1)).assign(started_at=pd.Series([2**62, 0]).astype("datetime64[us, UTC]"))
     assert list(analysis.prepare(rows)["started_at"].isna()) == [False, True]
+
+
+HELD = {"flags": ["limited"], "capacity_bytes": 24_000_000_000}
+
+
+def test_runs_under_a_limit_are_neither_averaged_nor_compared_with_others() -> None:
+    rows = [
+        run(0, framework_peak_bytes=10),
+        run(1, framework_peak_bytes=20, **HELD),
+        run(2, framework_peak_bytes=30, **{**HELD, "capacity_bytes": 12_000_000_000}),
+        run(3, framework_peak_bytes=40, tier="stand-in", **HELD),
+        run(4, outcome="over_limit", **HELD),
+    ]
+    summaries = analysis.summarise(frame(*rows)).set_index("tier")
+    assert dict(summaries["framework_peak_bytes"]) == {
+        "measured": 10,
+        "measured, held to 24 GB": 20,
+        "measured, held to 12 GB": 30,
+        "stand-in, held to 24 GB": 40,
+    }
+    assert dict(summaries["n_over_limit"]) == {
+        "measured": 0,
+        "measured, held to 24 GB": 1,
+        "measured, held to 12 GB": 0,
+        "stand-in, held to 24 GB": 0,
+    }
+    assert math.isnan(summaries.loc["measured, held to 24 GB", "tokens_per_s"])
+    prepared = analysis.prepare(frame(*rows))
+    pd.testing.assert_frame_equal(analysis.prepare(prepared), prepared)
+    assert set(analysis.compare(frame(*rows))["refused"]) <= {
+        f"mlx@cpu on one is {tier}, which says nothing of speed" for tier in summaries.index if tier != "measured"
+    }

@@ -1,6 +1,6 @@
 from bench.catalog import catalogue
 from bench.expand import cells_of, exclusion_of
-from bench.spec import Exclusion, Suite
+from bench.spec import Arm, Exclusion, Suite
 
 
 def suite(fixed=(), exclude=(), **sweep) -> Suite:
@@ -98,3 +98,25 @@ def test_everything_may_be_fixed():
         models=(("tiny-llama-xs", catalogue().models["tiny-llama-xs"]),),
     )
     assert ids(declared) == ["tiny-llama-xs/full/mlx@cpu"]
+
+
+def test_every_arm_does_the_same_work_and_names_its_cells():
+    base = suite(method=("lora", "qlora"))
+    arms = (
+        Arm("1-eager", (("backend", "hf"), ("attention", "eager"))),
+        Arm("2-liger", (("backend", "hf"), ("kernels", "liger"), ("compile", True))),
+        Arm("3-mlx", (("backend", "mlx@cuda"),)),
+    )
+    declared = Suite(name="s", question="Q?", sweep=base.sweep[:2], models=base.models, arms=arms)
+    found = cells(declared)
+    assert [cell.id for cell in found[:4]] == [
+        "tiny-llama-xs/lora/hf@cuda/arm=1-eager",
+        "tiny-llama-xs/lora/hf@cuda/arm=2-liger",
+        "tiny-llama-xs/lora/mlx@cuda/arm=3-mlx",
+        "tiny-llama-xs/qlora/hf@cuda/arm=1-eager",
+    ]
+    assert len({cell.workload.digest for cell in found}) == 2
+    assert len({cell.key for cell in found}) == 6
+    assert found[1].implementation.compile is True
+    assert found[1].implementation.attention is None
+    assert found[2].key == cells(suite(backend=("mlx@cuda",)))[0].key  # an arm's name is no part of what is done

@@ -38,6 +38,14 @@ def test_a_side_without_trainable_parameters_at_all_is_no_ground_to_divide() -> 
     assert refusal(replace(SIDE, trainable_parameters=(0.0,)), replace(SIDE, trainable_parameters=(0.0,))) is None
 
 
+def test_of_serving_no_trainable_parameters_are_asked_for_and_requests_are_counted() -> None:
+    served = replace(SIDE, key={**SIDE.key, "method": "serve"}, trainable_parameters=())
+    assert refusal(served, replace(served, trainable_parameters=(0.0,))) is None
+    assert refusal(served, replace(served, tokens_digests=("t2",))) == "they were given different tokens"
+    other = replace(served, step_counts=(2.0,))
+    assert refusal(served, other) == "they took different numbers of measured requests (10 against 2)"
+
+
 def test_other_numbers_of_measured_steps_are_refused() -> None:
     def refused(*counts: float) -> str | None:
         return refusal(SIDE, replace(SIDE, step_counts=counts))

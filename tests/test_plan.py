@@ -259,7 +259,8 @@ def test_the_json_document_has_the_contracts_keys():
     declared = suite(exclude=(Exclusion((("method", "full"),), "too large"),))
     done = {plan(declared, CPU, {}).entries[1].cell.key: Counter(ok=3)}
     document = plan(declared, CPU, done).to_json()
-    assert document["totals"] == {"run": 1, "skip": 2, "done": 1, "runs": 3}
+    counts = {"run": 1, "skip": 2, "done": 1, "runs": 3}
+    assert document["totals"] == counts | {"duration_s": None, "unknown_runs": 3, "disk_bytes": 3 * (25_000 + 15 * 60)}
     first, _, _, last = document["cells"]
     assert {name: first[name] for name in ("cell", "model", "method", "backend", "device", "action", "reason", "predicted")} == {
         "cell": "tiny-llama-xs/full/hf@cpu",
@@ -283,4 +284,45 @@ def test_the_plan_is_described_line_by_line():
         "skip  tiny-llama-s/full/hf@cpu: too large",
         "run   tiny-llama-s/lora/hf@cpu × 3",
         "6 runs of 2 cells to make; 0 cells done, 2 skipped",
+        "how long they take is not known yet; 0.155 MB of results and weights",
     ]
+
+
+def test_the_totals_tell_what_the_missing_runs_take():
+    cells = [entry.cell for entry in plan(suite(), CPU, {}).entries]
+    durations = {cells[0].key: [100.0], cells[1].key: [10.0, 30.0, 20.0]}
+    planned = plan(suite(), CPU, {cells[0].key: Counter(ok=2)}, durations=durations)
+    assert planned.totals["duration_s"] == 1 * 100 + 3 * 20
+    assert planned.totals["unknown_runs"] == 6
+    assert describe(planned).splitlines()[-1].startswith("roughly 2.7 minutes, without 6 runs of which nothing is known")
+
+
+def test_where_nothing_is_known_the_plan_says_so():
+    assert describe(plan(suite(), CPU, {})).splitlines()[-1] == (
+        "how long they take is not known yet; 0.311 MB of results and weights"
+    )
+
+
+def test_a_plan_of_nothing_takes_nothing():
+    planned = plan(suite(), CPU, {}, capabilities=lambda cell, machine: Hole(reason="no"))
+    assert (planned.totals["duration_s"], planned.totals["disk_bytes"]) == (0, 0)
+    assert describe(planned).splitlines()[-1].startswith("0 runs")
+
+
+def test_a_catalogue_machine_has_rates_to_guess_by():
+    declared = suite(model=("llama-3.1-8b",), method=("lora",))
+    planned = plan(declared, replace(PC, name="pc-rtx-4090"), {})
+    assert 60 < planned.totals["duration_s"] < 1200
+    assert "good to a factor of 2 or 3" in describe(planned)
+
+
+def test_globs_joined_by_an_ampersand_must_all_match():
+    found = plan(suite(), CPU, {}, only="tiny-llama-s/*&*/full/*").entries
+    assert [entry.cell.id for entry in found] == ["tiny-llama-s/full/hf@cpu"]
+
+
+def test_a_rung_whose_package_is_missing_is_a_hole_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(planning, "optional_missing", lambda cell: (("flash_attn", "install it"),))
+    (entry,) = plan(ONE, PC, {}).entries
+    assert (entry.action, entry.refused) == ("skip", False)
+    assert entry.reason == "flash_attn is not installed in this environment; install it"

@@ -179,7 +179,7 @@ steps = true
         "fixed.batch_size: 1000000000 is out of range: must be at most 4096",
         'fixed.optimizer: unknown optimizer "adam"; did you mean "adamw"?',
         "measure.steps: expected a whole number, got true",
-        "colour: unknown key; use one of question, repeats, sweep, fixed, exclude, measure, budget",
+        "colour: unknown key; use one of question, repeats, sweep, fixed, arm, exclude, measure, budget",
         "question: missing; say in one sentence what the suite asks",
         "fixed.rank: is swept too; a field is either fixed or swept",
         'sweep.model: "llama-3.1-8b" stands twice',
@@ -484,3 +484,60 @@ def test_any_bytes_raise_nothing_but_a_suite_error(tmp_path_factory, data):
     path.write_bytes(data)
     with pytest.raises(SuiteError):
         read_suite(path)
+
+
+ARMS = """
+question = "Q?"
+[sweep]
+model = ["tiny-llama-xs"]
+method = ["lora"]
+[[arm]]
+name = "1-eager"
+backend = "hf"
+attention = "eager"
+[[arm]]
+name = "2-liger"
+backend = "hf"
+kernels = "liger"
+compile = true
+"""
+
+
+def test_arms_take_the_place_of_swept_backends(tmp_path):
+    suite = read_suite(write(tmp_path, ARMS))
+    assert [arm.name for arm in suite.arms] == ["1-eager", "2-liger"]
+    assert suite.arms[1].chosen == (("backend", "hf"), ("kernels", "liger"), ("compile", True))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (('[[arm]]\nname = "1-eager"\n', "[[arm]]\n"), ["arm[0].name: missing; its cells' ids need one"]),
+        (('backend = "hf"\nattention', "attention"), ["arm[0].backend: missing; say who does the work"]),
+        (("2-liger", "1-eager"), ['arm[1].name: "1-eager" stands twice']),
+        (("2-liger", "two rungs"), ["arm[1].name: expected a name of letters, digits, '.', '_' and '-', got \"two rungs\""]),
+        (('kernels = "liger"\ncompile = true', 'attention = "eager"'), ['arm[1]: asks for what "1-eager" asks for already']),
+        (("compile = true", "rank = 4"), ["arm[1].rank: unknown key; it belongs in [sweep] or [fixed]"]),
+        (("compile = true", "compile = [true]"), ["arm[1].compile: expected true or false, got a list; repeat [[arm]] for each"]),
+        (
+            ('method = ["lora"]', 'method = ["lora"]\nattention = ["sdpa"]'),
+            ["arm[0].attention: is swept or fixed too; let either every arm give it or the suite"],
+        ),
+        (
+            ('[[arm]]\nname = "1-eager"', '[fixed]\nname = 3\n[[arm]]\nname = "1-eager"'),
+            ["fixed.name: unknown key; it belongs in [[arm]]"],
+        ),
+    ],
+)
+def test_faults_of_arms(tmp_path, change, expected):
+    assert faults(tmp_path, ARMS.replace(*change)) == expected
+
+
+def test_an_empty_list_of_arms_gives_no_backend(tmp_path):
+    text = "arm = []\n" + ARMS[: ARMS.index("[[arm]]")]
+    assert faults(tmp_path, text) == ["sweep.backend: missing; give a list here, or one value in [fixed]"]
+
+
+def test_an_exclusion_may_name_what_arms_give(tmp_path):
+    suite = read_suite(write(tmp_path, ARMS + '[[exclude]]\nkernels = "liger"\nreason = "slow"\n'))
+    assert suite.exclude[0].where == (("kernels", "liger"),)

@@ -1,5 +1,6 @@
 """The suites that are shipped ask what the issue says they ask."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from bench.backends.interface import BACKENDS, load_backend
 from bench.catalog import catalogue
 from bench.expand import cells_of, exclusion_of
-from bench.spec import Suite
+from bench.spec import Cell, Suite
 from bench.suite import read_suite
 
 SUITES = Path(__file__).parents[1] / "suites"
@@ -22,7 +23,7 @@ def test_every_suite_reads(path):
     assert read_suite(path).question
 
 
-@pytest.mark.parametrize("name", ["smoke", "lesson"])
+@pytest.mark.parametrize("name", ["smoke", "lesson", "ladder", "controls", "gpu-check"])
 def test_a_shipped_suite_opens_with_its_schema_and_says_how_to_read_it(name):
     path = SUITES / f"{name}.toml"
     suite = read_suite(path)
@@ -32,11 +33,16 @@ def test_a_shipped_suite_opens_with_its_schema_and_says_how_to_read_it(name):
     assert "How to read it:" in comment
 
 
-def test_smoke_is_both_stacks_three_methods_two_sizes_two_architectures_on_the_cpu():
-    cells = cells_of(shipped("smoke"), lambda name: "cpu")
-    assert len(cells) == 24
+def kept(name: str) -> list[Cell]:
+    """The cells of a suite on a CPU, without those that it excludes."""
+    suite = shipped(name)
+    return [cell for cell in cells_of(suite, lambda name: "cpu") if exclusion_of(suite, cell) is None]
+
+
+def test_smoke_is_both_stacks_three_methods_two_sizes_two_architectures_on_the_cpu_and_serving_at_one_size():
+    cells = kept("smoke")
+    assert Counter(cell.workload.method for cell in cells) == {"full": 8, "lora": 8, "qlora": 8, "serve": 4}
     assert {(cell.backend, cell.device) for cell in cells} == {("hf", "cpu"), ("mlx", "cpu")}
-    assert {cell.workload.method for cell in cells} == {"full", "lora", "qlora"}
     assert {cell.workload.model.config["model_type"] for cell in cells} == {"llama", "qwen3"}
     assert len({cell.workload.model.parameters for cell in cells}) == 4
     assert max(cell.workload.model.parameters or 0 for cell in cells) < 600_000
@@ -44,20 +50,79 @@ def test_smoke_is_both_stacks_three_methods_two_sizes_two_architectures_on_the_c
 
 @pytest.mark.parametrize("backend", ["hf", "mlx"])
 def test_no_backend_refuses_a_cell_of_smoke(backend):
-    cells = [cell for cell in cells_of(shipped("smoke"), lambda name: "cpu") if cell.backend == backend]
-    assert [load_backend(backend).refuses(cell) for cell in cells] == [None] * 12
+    cells = [cell for cell in kept("smoke") if cell.backend == backend]
+    assert [load_backend(backend).refuses(cell) for cell in cells] == [None] * 14
 
 
 def test_lesson_is_the_whole_grid():
     suite = shipped("lesson")
     cells = cells_of(suite, lambda name: load_backend(name).devices[0] if name in BACKENDS else "cuda")
-    assert [cell.workload.model.name for cell in cells[::9]] == list(catalogue().aliases.values())
-    assert len(cells) == 6 * 3 * 3
+    assert [cell.workload.model.name for cell in cells[::12]] == list(catalogue().aliases.values())
+    assert len(cells) == 6 * 4 * 3
     excluded = [cell.id for cell in cells if exclusion_of(suite, cell)]
     assert excluded == [f"llama-3.3-70b/full/{backend}" for backend in ("hf@cuda", "unsloth@cuda", "mlx@metal")]
+
+
+def test_lesson_serves_4_bit_weights_and_leaves_full_and_lora_unquantised():
+    bits = {cell.workload.method: cell.workload.quantization_bits for cell in kept("lesson")}
+    assert bits == {"full": None, "lora": None, "qlora": 4, "serve": 4}
+    assert {cell.workload.sequence_length for cell in kept("lesson") if cell.workload.serves} == {640}
 
 
 def test_the_reason_why_the_largest_full_fine_tune_is_left_out_is_sound():
     parameters = catalogue().models["llama-3.3-70b"].parameters
     assert parameters is not None
     assert f"{8 * parameters / 1e9:.0f} GB" in shipped("lesson").exclude[0].reason
+
+
+def test_the_ladder_is_the_same_work_in_eight_ways():
+    suite = shipped("ladder")
+    cells = cells_of(suite, lambda name: "cuda")
+    assert [arm.name for arm in suite.arms] == sorted(arm.name for arm in suite.arms)
+    assert len(cells) == 2 * 2 * 8
+    assert len({cell.workload.digest for cell in cells}) == 4
+    assert {cell.device for cell in cells} == {"cuda"}
+    ways = {dict(cell.swept)["arm"]: (cell.backend, cell.implementation) for cell in cells}
+    assert [way.attention for _, way in ways.values()] == ["eager", "sdpa", "flash", "flash-attn", "sdpa", "sdpa", None, None]
+    assert [way.kernels for _, way in ways.values()] == [None, None, None, None, "liger", "liger", None, None]
+    assert [bool(way.compile) for _, way in ways.values()] == [False] * 5 + [True, False, False]
+    assert [backend for backend, _ in ways.values()] == ["hf"] * 6 + ["unsloth"] * 2
+
+
+def test_no_rung_of_transformers_is_refused():
+    cells = [cell for cell in cells_of(shipped("ladder"), lambda name: "cuda") if cell.backend == "hf"]
+    assert [load_backend("hf").refuses(cell) for cell in cells] == [None] * 24
+
+
+def digests(name: str) -> dict[tuple[str, str], str]:
+    cells = cells_of(shipped(name), lambda name: "cuda")
+    return {(cell.workload.model.name, cell.workload.method): cell.workload.digest for cell in cells}
+
+
+def test_controls_and_gpu_check_and_ladder_do_the_work_of_the_lesson():
+    """So their rows stand beside the lesson's, and are compared with them."""
+    lesson = digests("lesson")
+    for name in ("controls", "gpu-check", "ladder"):
+        shared = {key: digest for key, digest in digests(name).items() if key in lesson}
+        assert len(shared) >= 4
+        assert shared.items() <= lesson.items()
+
+
+def test_the_controls_are_named_with_their_devices():
+    cells = cells_of(shipped("controls"), lambda name: "cpu")
+    arms = {f"{cell.backend}@{cell.device}" for cell in cells}
+    assert arms == {"mlx@metal", "hf@mps", "unsloth@metal", "hf@cuda", "unsloth@cuda", "mlx@cuda"}
+    refusals = [load_backend(cell.backend).refuses(cell) for cell in cells if cell.backend in ("hf", "mlx")]
+    assert refusals == [None] * 16
+
+
+def test_gpu_check_is_a_dozen_short_cells():
+    suite = shipped("gpu-check")
+    cells = cells_of(suite, lambda name: "cuda")
+    assert len(cells) == 12
+    assert {cell.workload.method for cell in cells} == {"full", "lora", "qlora"}
+    assert 5e8 < min(cell.workload.model.parameters for cell in cells) < 7e8
+    assert 14e9 < max(cell.workload.model.parameters for cell in cells) < 15e9
+    assert suite.repeats == 1
+    assert suite.measure.warmup_steps == suite.measure.warmup_max_steps
+    assert {cell.workload.weights for cell in cells} == {"random"}

@@ -1,7 +1,7 @@
 """The Hugging Face stack: transformers, peft, trl's `SFTTrainer`, and bitsandbytes for 4 bits, as a user would run them.
 
 In: a cell. Out: a run, or the reason why there is none. This file holds the door and its refusals; `hf_build` makes the
-model, `hf_train` trains it, `hf_watch` looks on, `hf_readback` says what was really used.
+model, `hf_train` trains it, `hf_watch` looks on, `hf_serve` serves it, `hf_readback` says what was really used.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 
-from bench.backends import hf_device
+from bench.backends import hf_device, hf_limit
 from bench.backends.hf_build import attach_adapters, build
+from bench.backends.hf_serve import serve
 from bench.backends.hf_train import train
-from bench.backends.interface import Session, absent
+from bench.backends.interface import Held, Session, absent
 from bench.data import Batches
+from bench.model import FAMILIES
 from bench.record import Counters, Outcome
 from bench.spec import BackendName, Cell, Device
 
@@ -37,8 +39,8 @@ IMPORTED = ("bitsandbytes", "peft", "transformers.models.auto.modeling_auto", "t
 """What takes seconds to import. transformers and trl are lazy, so their parts are named: these seconds are no load time."""
 
 FAULTS: tuple[tuple[str, Outcome], ...] = (
-    (r"can't allocate memory|DefaultCPUAllocator", "oom_host"),
-    (r"out of memory|CUBLAS_STATUS_ALLOC_FAILED", "oom_device"),
+    (r"can't allocate memory|DefaultCPUAllocator|Cannot allocate memory|std::bad_alloc", "oom_host"),
+    (r"out of memory|(CUBLAS|CUDNN|CUSPARSE|CUSOLVER)_STATUS_ALLOC_FAILED|Invalid buffer size: ", "oom_device"),
     (
         r"device-side assert|unspecified launch failure|illegal memory access|launch timed out|uncorrectable"
         r"|device is lost|device lost|GPU is lost|device\(s\) is/are busy or unavailable|hardware error",
@@ -46,7 +48,8 @@ FAULTS: tuple[tuple[str, Outcome], ...] = (
     ),
 )
 """What the messages of torch's runtime errors stand for; the first that matches holds. Sources: c10's `alloc_cpu.cpp` and
-`CUDACachingAllocator.cpp`, and the strings of CUDA's `cudaGetErrorString`."""
+`CUDACachingAllocator.cpp`, `MPSAllocator.mm` (which refuses a buffer larger than Metal's largest by its size), glibc's
+`strerror(ENOMEM)`, and the strings of CUDA's `cudaGetErrorString`, which bitsandbytes prints before it ends the process."""
 
 
 PACKAGES = ("torch", "transformers", "peft", "trl", "bitsandbytes", "datasets", "accelerate")
@@ -58,7 +61,7 @@ class HuggingFace:
     name: BackendName = "hf"
     devices: tuple[Device, ...] = ("cuda", "mps", "cpu")
     distributions: tuple[str, ...] = (*PACKAGES, "tokenizers", "triton")
-    extras: Mapping[Device, str] = MappingProxyType({"cuda": "cuda", "mps": "cpu", "cpu": "cpu"})
+    extras: Mapping[Device, str] = MappingProxyType({"cuda": "cuda", "mps": "hf-mps", "cpu": "cpu"})
 
     def missing(self, device: Device) -> list[str]:
         return absent(*PACKAGES)
@@ -81,12 +84,18 @@ class HuggingFace:
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
 
+    def limit_memory(self, device: Device, capacity_bytes: int) -> Held:
+        """By torch's allocators on a GPU, by the kernel or by accounting on the CPU: see `hf_limit`."""
+        return hf_limit.hold(device, capacity_bytes)
+
     def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
-        """Build the model, attach adapters, train. Raises `UnsupportedError` for what shows only once torch is there."""
+        """Build the model; train it with its adapters, or serve. Raises `UnsupportedError` for what only torch can tell."""
         started_s = time.perf_counter()
         model = build(cell, session)
         hf_device.synchronize(cell.device)
         build_s = time.perf_counter() - started_s
+        if cell.workload.serves:
+            return serve(model, cell, batches, session, started_s=started_s, build_s=build_s)
         model = attach_adapters(model, cell.workload)
         return train(model, cell, batches, session, started_s=started_s, build_s=build_s)
 
@@ -105,7 +114,6 @@ def _work_refused(cell: Cell) -> tuple[tuple[bool, str], ...]:
     blocks = work.model.config.get("num_hidden_layers")
     return (
         (cell.device not in HuggingFace.devices, f"hf does not run on {cell.device}"),
-        (work.method == "serve", "hf does not serve yet: it trains"),
         (work.quantization_bits == 8, "hf quantises to 4 bits only: 8-bit weights (LLM.int8) are not wired up"),
         (
             work.optimizer_dtype not in (None, work.trainable_dtype),
@@ -134,7 +142,8 @@ def _architecture_refused(cell: Cell) -> tuple[tuple[bool, str], ...]:
     """Settings that transformers passes over and mlx-lm honours, or that only the parameter count would show."""
     config = cell.workload.model.config
     family = config.get("model_type")
-    counted = family in ("llama", "mistral", "qwen2", "qwen3")
+    counted = family in FAMILIES
+    width, heads = config.get("hidden_size"), config.get("num_attention_heads")
     return (
         (
             counted and bool(config.get("rope_traditional")),
@@ -152,6 +161,14 @@ def _architecture_refused(cell: Cell) -> tuple[tuple[bool, str], ...]:
             family in ("llama", "mistral") and "sliding_attention" in (config.get("layer_types") or ()),
             f"transformers' {family} makes no difference between layers (layer_types)",
         ),
+        (
+            family in ("llama", "gemma3_text") and bool(width and heads and width % heads),
+            f"transformers' {family} wants hidden_size {width} to be a multiple of its {heads} heads",
+        ),
+        (
+            family == "gemma3_text" and config.get("attn_logit_softcapping") is not None,
+            "transformers' gemma3_text caps no scores of attention (attn_logit_softcapping)",
+        ),
     )
 
 
@@ -160,11 +177,33 @@ def _implementation_refused(cell: Cell) -> tuple[tuple[bool, str], ...]:
     work, asked = cell.workload, cell.implementation
     return (
         (
-            work.method == "qlora" and asked.quantization_format == "affine",
+            work.quantization_bits is not None and asked.quantization_format == "affine",
             "bitsandbytes has no affine groups: use nf4 or nf4-double",
         ),
         (
             work.optimizer == "adamw_8bit" and asked.optimizer_kernel is not None,
             f"bitsandbytes' 8-bit optimizer has one kernel, neither foreach nor fused ({asked.optimizer_kernel} was asked for)",
         ),
+        (
+            work.serves and bool(asked.compile) and cell.device != "cuda",
+            f"transformers compiles generation on CUDA, not on {cell.device}",
+        ),
+        (asked.checkpointing == "unsloth", "hf checkpoints as torch does; unsloth's own way is its own backend's"),
+        *_kernels_refused(cell),
+    )
+
+
+def _kernels_refused(cell: Cell) -> tuple[tuple[bool, str], ...]:
+    """Kernels that are for one device, for 16 bits or for training alone."""
+    work, asked = cell.workload, cell.implementation
+    flash, packaged, liger = (asked.attention == "flash", asked.attention == "flash-attn", asked.kernels == "liger")
+    return (
+        (packaged and cell.device != "cuda", f"the package flash-attn computes on CUDA, not on {cell.device}"),
+        (flash and cell.device == "mps", "torch has no flash kernel on MPS"),
+        (
+            (packaged or (flash and cell.device == "cuda")) and work.weights_dtype == "float32",
+            f"{asked.attention} attention computes in 16 bits on CUDA, not in float32",
+        ),
+        (liger and cell.device != "cuda", f"Liger's kernels are Triton's, which hf has on CUDA, not on {cell.device}"),
+        (work.serves and (flash or liger), "hf holds attention to the flash kernel, and puts Liger's in, in training alone"),
     )

@@ -8,7 +8,7 @@ To add a backend: one file with a class that satisfies `Backend`, and one row in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -38,7 +38,7 @@ class SeenRequest:
     """One batch of requests as the backend served it, counted from 1.
 
     `prefill_s` runs from the synchronised start to the moment at which the first token of every sequence is known on the host,
-    `decode_s` from there to the last. `prompt_tokens` and `generated_tokens` are totals over the batch; of the generated ones, the
+    `decode_s` from there to the last. `prompt_tokens` and `generated_tokens` are totals over the batch; of those generated, the
     first of each sequence came with the prefill. `tokens_digest` is taken over the prompts as the framework received them.
     """
 
@@ -54,6 +54,23 @@ class SeenRequest:
 
 class UnsupportedError(ValueError):
     """What a backend cannot do, found only once its framework is there; the outcome is `unsupported`, the message its reason."""
+
+
+class OverLimit(RuntimeError):
+    """More memory than the run may have, found by counting; the outcome is `over_limit`, the message its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How a process is held to a limit on its memory.
+
+    `means` is the column `memory_limit`: `torch-cuda-allocator`, `torch-mps-allocator` and `rlimit-data` refuse what goes beyond.
+    Under `accounting` nothing does: the worker compares the peak, by the steps' own count and by `peak_bytes` where that is
+    given, and ends the run.
+    """
+
+    means: str
+    peak_bytes: Callable[[], int] | None = None
 
 
 class Session(Protocol):
@@ -104,20 +121,27 @@ class Backend(Protocol):
     def prepare(self) -> None:
         """Import the framework: seconds, in the child only."""
 
+    def limit_memory(self, device: Device, capacity_bytes: int) -> Held:
+        """Hold this process to that many bytes, after `prepare` and before anything is built.
+
+        Raises OverLimit where the process has more already, UnsupportedError where it cannot be held.
+        """
+
     def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
         """Build the model, train it, tell the session. Raises what the framework raises; `fault` reads it."""
 
     def fault(self, error: BaseException) -> Outcome | None:
         """The outcome that an exception of this framework stands for (`oom_device`, `oom_host`, …); None: unknown.
 
-        `UnsupportedError` and `MemoryError` mean the same everywhere and are not asked about.
+        `UnsupportedError`, `OverLimit` and `MemoryError` mean the same everywhere and are not asked about. The parent asks with a
+        RuntimeError of a single line where a process died and only its log can tell.
         """
 
 
-# Suites may name `unsloth` already: its cells are holes until its row stands here.
 BACKENDS: Mapping[BackendName, str] = {
     "hf": "bench.backends.hf:HuggingFace",
     "mlx": "bench.backends.mlx:Mlx",
+    "unsloth": "bench.backends.unsloth:Unsloth",
     "fake": "bench.backends.fake:Fake",
 }
 

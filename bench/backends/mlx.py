@@ -1,7 +1,8 @@
-"""The `mlx` backend: mlx-lm's own trainer on Apple silicon, and as a control arm on the CPU and on CUDA.
+"""The `mlx` backend: mlx-lm's own trainer and generators on Apple silicon, and as a control arm on the CPU and on CUDA.
 
-In: a cell, its token batches and a session. Out: steps and peaks. Here are the door, what is refused and how the framework's
-faults are read; `mlx_architecture` knows the models, `mlx_build` makes one and `mlx_train` trains it.
+In: a cell, its token batches and a session. Out: steps, or requests, and peaks. Here are the door, what is refused and how the
+framework's faults are read; `mlx_architecture` knows the models, `mlx_build` makes one, `mlx_train` trains it and `mlx_serve`
+serves it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from bench.backends import mlx_architecture, mlx_build, mlx_train
-from bench.backends.interface import Session, UnsupportedError, absent
+from bench.backends import mlx_architecture, mlx_build, mlx_serve, mlx_train
+from bench.backends.interface import Held, Session, UnsupportedError, absent
 from bench.data import Batches
 from bench.record import Counters, Loaded, Outcome
 from bench.spec import BackendName, Cell, Device
@@ -49,8 +50,8 @@ class Mlx:
     distributions: tuple[str, ...] = ("mlx", "mlx-lm", "mlx-metal", "mlx-cpu", *CUDA_DISTRIBUTIONS, "transformers", "numpy")
     extras: Mapping[Device, str] = {"metal": "mac", "cpu": "cpu", "cuda": "mlx-cuda"}
 
-    def __init__(self) -> None:
-        self._device: Device = "cpu"
+    def __init__(self, device: Device = "cpu") -> None:
+        self._device: Device = device
 
     def missing(self, device: Device) -> list[str]:
         lacks_cuda = device == "cuda" and not any(_is_installed(name) for name in CUDA_DISTRIBUTIONS)
@@ -61,8 +62,17 @@ class Mlx:
         return next((reason for reason in reasons if reason is not None), None)
 
     def prepare(self) -> None:
-        for module in ("mlx.core", "mlx.nn", "mlx.optimizers", "mlx_lm.tuner.trainer"):
+        for module in ("mlx.core", "mlx.nn", "mlx.optimizers", "mlx_lm.generate", "mlx_lm.tuner.trainer"):
             import_module(module)
+
+    def limit_memory(self, device: Device, capacity_bytes: int) -> Held:
+        """By accounting: MLX's own limit is a guideline that allocations pass, and the kernel's ends it by a segmentation fault.
+
+        What counts is the peak of active memory. The buffer cache is left out, for MLX gives it back before it fails to allocate.
+        """
+        import mlx.core as mx
+
+        return Held("accounting", mx.get_peak_memory)
 
     def run(self, cell: Cell, batches: Batches, session: Session) -> Counters:
         self._device = cell.device
@@ -70,7 +80,10 @@ class Mlx:
         began_s = time.perf_counter()
         model = mlx_build.build(cell, session)
         build_s = time.perf_counter() - began_s
-        mlx_build.attach_adapters(model, cell.workload)
+        if cell.workload.serves:
+            model.freeze()
+        else:
+            mlx_build.attach_adapters(model, cell.workload)
         load_s = time.perf_counter() - began_s
         session.loaded(
             Loaded(
@@ -81,7 +94,7 @@ class Mlx:
                 build_s=build_s,
             )
         )
-        return mlx_train.train(model, cell, batches, session)
+        return (mlx_serve.serve if cell.workload.serves else mlx_train.train)(model, cell, batches, session)
 
     def fault(self, error: BaseException) -> Outcome | None:
         text = str(error)
@@ -102,17 +115,24 @@ def _choose_device(device: Device) -> None:
 
 def describe(model: Any, cell: Cell) -> dict[str, str]:
     """How this backend does the cell, read off the built model where it shows there."""
-    workload = cell.workload
-    bits = workload.quantization_bits
-    checkpointing = f"mlx_lm grad_checkpoint of every {type(model.layers[0]).__name__}"
+    bits = cell.workload.quantization_bits
     return {
         "attention": _attention(model),
-        "loss": "mlx_lm default_loss over full logits",
-        "optimizer": "mlx.SGD, keeping an unused momentum" if workload.optimizer == "sgd" else "mlx.AdamW, bias-corrected",
         "quantization_format": "none" if bits is None else f"affine, groups of {mlx_build.GROUP_SIZE}",
         "unquantised": "all" if bits is None else mlx_build.unquantised_modules(model),
-        "checkpointing": checkpointing if workload.gradient_checkpointing else "none",
         "compile": mlx_train.compile_choice(cell.implementation.compile),
+        **(mlx_serve.implementation(model, cell) if cell.workload.serves else _training(model, cell)),
+    }
+
+
+def _training(model: Any, cell: Cell) -> dict[str, str]:
+    """What belongs to training alone."""
+    workload = cell.workload
+    checkpointing = f"mlx_lm grad_checkpoint of every {type(model.layers[0]).__name__}"
+    return {
+        "loss": "mlx_lm default_loss over full logits",
+        "optimizer": "mlx.SGD, keeping an unused momentum" if workload.optimizer == "sgd" else "mlx.AdamW, bias-corrected",
+        "checkpointing": checkpointing if workload.gradient_checkpointing else "none",
         "buffer_cache": "emptied after every micro-batch",
     }
 
@@ -122,10 +142,6 @@ def _attention(model: Any) -> str:
     module = type(model).__module__
     shared = hasattr(sys.modules[module], "scaled_dot_product_attention")
     return "mx.fast.scaled_dot_product_attention" if shared else f"as in {module}"
-
-
-def _refuses_method(cell: Cell) -> str | None:
-    return "mlx does not serve yet" if cell.workload.method == "serve" else None
 
 
 def _refuses_optimizer(cell: Cell) -> str | None:
@@ -141,8 +157,12 @@ def _refuses_optimizer(cell: Cell) -> str | None:
 
 def _refuses_implementation(cell: Cell) -> str | None:
     asked = cell.implementation
-    if asked.attention == "eager":
-        return "mlx-lm always attends through mx.fast.scaled_dot_product_attention"
+    if asked.attention not in (None, "sdpa"):
+        return f"mlx-lm always attends through mx.fast.scaled_dot_product_attention, never by {asked.attention}"
+    if asked.kernels is not None:
+        return f"{asked.kernels}'s kernels are Triton's, which MLX has not"
+    if asked.checkpointing is not None:
+        return f"mlx-lm checkpoints in its own way, not in {asked.checkpointing}'s"
     if asked.optimizer_kernel is not None:
         return f"MLX has no {asked.optimizer_kernel} optimizer kernel"
     if asked.quantization_format not in (None, "affine") and cell.workload.quantization_bits is not None:
@@ -182,7 +202,8 @@ def _refuses_adapters(cell: Cell) -> str | None:
 
 
 def _refuses_architecture(cell: Cell) -> str | None:
-    return mlx_architecture.refusal(cell.workload.model.config, cell.workload.sequence_length)
+    work = cell.workload
+    return mlx_architecture.refusal(work.model.config, work.sequence_length, work.weights_dtype)
 
 
 def _refuses_device(cell: Cell) -> str | None:
@@ -198,7 +219,6 @@ def _is_installed(distribution: str) -> bool:
 
 
 CHECKS: tuple[Callable[[Cell], str | None], ...] = (
-    _refuses_method,
     _refuses_optimizer,
     _refuses_implementation,
     _refuses_checkpointing,

@@ -47,7 +47,7 @@ def train(model: Any, cell: Cell, batches: Batches, session: Session) -> Counter
     )
     feed = Feed()
     optimizer = make_optimizer(workload)
-    with _compiling(cell.implementation.compile), _layer_class_kept(model):
+    with compiling(cell.implementation.compile), _layer_class_kept(model):
         mx.synchronize()
         mx.reset_peak_memory()
         watch = Watch(session, feed, began_s=time.perf_counter())
@@ -148,7 +148,7 @@ def _layer_class_kept(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _compiling(wanted: bool | None) -> Iterator[None]:
+def compiling(wanted: bool | None) -> Iterator[None]:
     """Compile as wanted (None: as mlx-lm does, unless the environment says otherwise); as the environment says, afterwards."""
     if wanted is not None:
         _switch_compile(on=wanted)

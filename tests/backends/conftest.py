@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.backends.hf import HuggingFace
-from bench.backends.interface import SeenStep
+from bench.backends.interface import SeenRequest, SeenStep
 from bench.data import Batches
 from bench.model import model_from_config
 from bench.record import Counters, Loaded
@@ -35,12 +35,13 @@ HF_FAMILIES = {
 
 @dataclass
 class Recorder:
-    """A session that keeps what it is told, and has enough after `enough` steps."""
+    """A session that keeps what it is told, and has enough after `enough` steps, or batches of requests."""
 
     max_steps: int = 3
     enough: int = 1_000_000
     told: list[str] = field(default_factory=list)
     steps: list[SeenStep] = field(default_factory=list)
+    requests: list[SeenRequest] = field(default_factory=list)
     load: Loaded | None = None
 
     def progress(self, what: str) -> None:
@@ -53,6 +54,10 @@ class Recorder:
     def step(self, seen: SeenStep) -> bool:
         self.steps.append(seen)
         return len(self.steps) < self.enough
+
+    def request(self, seen: SeenRequest) -> bool:
+        self.requests.append(seen)
+        return len(self.requests) < self.enough
 
     @property
     def losses(self) -> list[float]:
@@ -104,7 +109,8 @@ def hf_batches() -> Callable[..., Batches]:
 
     def make(cell: Cell, repeat_every: int | None = None) -> Batches:
         work = cell.workload
-        return Batches(work.model.config["vocab_size"], work.batch_size, work.sequence_length, work.seed, repeat_every)
+        length = work.prompt_tokens if work.serves else work.sequence_length
+        return Batches(work.model.config["vocab_size"], work.batch_size, length, work.seed, repeat_every)
 
     return make
 

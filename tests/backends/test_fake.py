@@ -1,12 +1,17 @@
 """The fake backend plays what its config says, and refuses real models."""
 
+import json
 import math
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from bench.backends.fake import Fake, FakeFault
+from bench.backends.interface import Held
 from bench.data import Batches
 from bench.model import model_from_config
 from bench.record import Counters
@@ -65,6 +70,46 @@ def test_the_loss_falls_stands_still_or_is_no_number(played: Played) -> None:
     assert all(math.isnan(loss) for loss in played(loss="nan")[0].losses)
 
 
+@pytest.fixture
+def answered(fake_cell: Callable[..., Cell], hf_recorder: Any) -> Callable[..., Any]:
+    """Serve four batches of two prompts of eight tokens."""
+
+    def serve(**plays: Any) -> Any:
+        cell, session = fake_cell(method="serve", **plays), hf_recorder(max_steps=4)
+        Fake().run(cell, Batches(512, 2, 8, 0), session)
+        return session
+
+    return serve
+
+
+def test_requests_are_played_as_told(answered: Callable[..., Any]) -> None:
+    session = answered(prefill_s=[0.05, 0.001], step_s=[0.001, 0.05, 0.001], peak_bytes=[5, 6])
+    requests = session.requests
+    assert [seen.framework_peak_bytes for seen in requests] == [5, 6, 6, 6]
+    assert requests[0].prefill_s >= 0.05
+    assert requests[1].decode_s >= 0.05
+    assert {(seen.prompt_tokens, seen.generated_tokens) for seen in requests} == {(16, 256)}
+    assert [seen.tokens_digest for seen in requests] == [Batches(512, 2, 8, 0).digest(index, 1) for index in range(4)]
+    assert session.load.trainable_parameters == 0
+
+
+def test_requests_fail_as_told(answered: Callable[..., Any]) -> None:
+    with pytest.raises(FakeFault, match="oom_device: played at step 3"):
+        answered(fail="oom_device", fail_at_step=3)
+    assert answered(fail="tokens", fail_at_step=2).requests[1].tokens_digest == Batches(512, 2, 8, 0).digest(2, 1)
+
+
 def test_the_time_of_building_is_told(played: Played) -> None:
     assert played(load_s=0.002, build_s=0.001)[0].load.build_s == 0.001
     assert played()[0].load.build_s == 0.0
+
+
+def test_its_limit_is_kept_by_accounting() -> None:
+    assert Fake().limit_memory("cpu", 1000) == Held("accounting")
+
+
+def test_an_abort_leaves_its_words() -> None:
+    code = "import sys, json; from bench.backends.fake import _play; _play(json.loads(sys.argv[1]), 2)"
+    play = json.dumps({"fail": "abort", "fail_at_step": 2, "says": "what():  no room"})
+    done = subprocess.run([sys.executable, "-c", code, play], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGABRT, "what():  no room\n")

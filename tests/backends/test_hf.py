@@ -10,13 +10,18 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tiny_models import GEMMA3
 
+from bench.backends import hf_limit
 from bench.backends.hf import ENVIRONMENT, HuggingFace
-from bench.backends.interface import UnsupportedError, load_backend
+from bench.backends.interface import Held, UnsupportedError, load_backend
 from bench.spec import Cell
 
 REFUSED = [
-    ({"method": "serve"}, "does not serve yet"),
+    ({"method": "serve", "compile": True}, "compiles generation on CUDA, not on cpu"),
+    ({"method": "serve", "compile": True, "device": "mps"}, "compiles generation on CUDA, not on mps"),
+    ({"method": "serve", "quantization_bits": 8}, "4 bits only"),
+    ({"method": "serve", "quantization_bits": 4, "quantization_format": "affine"}, "use nf4 or nf4-double"),
     ({"device": "metal"}, "does not run on metal"),
     ({"method": "qlora", "quantization_bits": 8}, "4 bits only"),
     ({"method": "full", "optimizer_dtype": "float32"}, "bfloat16, not float32"),
@@ -28,10 +33,22 @@ REFUSED = [
     ({"method": "lora", "adapter_layers": 4}, "last 4 blocks of a model that has 3"),
     ({"method": "qlora", "quantization_format": "affine"}, "use nf4 or nf4-double"),
     ({"method": "full", "optimizer": "adamw_8bit", "optimizer_kernel": "fused"}, "fused was asked for"),
+    ({"checkpointing": "unsloth"}, "its own backend's"),
+    ({"attention": "flash-attn"}, "computes on CUDA, not on cpu"),
+    ({"attention": "flash-attn", "device": "mps"}, "computes on CUDA, not on mps"),
+    ({"attention": "flash", "device": "mps"}, "no flash kernel on MPS"),
+    ({"attention": "flash", "device": "cuda", "weights_dtype": "float32"}, "flash attention computes in 16 bits"),
+    ({"attention": "flash-attn", "device": "cuda", "weights_dtype": "float32"}, "flash-attn attention computes in 16 bits"),
+    ({"kernels": "liger"}, "which hf has on CUDA, not on cpu"),
+    ({"method": "serve", "attention": "flash"}, "in training alone"),
+    ({"method": "serve", "kernels": "liger", "device": "cuda"}, "in training alone"),
     ({"config": {"rope_traditional": True}}, "never neighbouring pairs (rope_traditional)"),
     ({"family": "qwen3", "config": {"mlp_bias": True}}, "qwen3 has no biases in its MLP (mlp_bias)"),
     ({"family": "mistral", "config": {"attention_bias": True}}, "mistral has no biases in attention (attention_bias)"),
     ({"config": {"layer_types": ["full_attention", "sliding_attention"]}}, "no difference between layers (layer_types)"),
+    ({"config": {"num_attention_heads": 6, "head_dim": 16}}, "wants hidden_size 64 to be a multiple of its 6 heads"),
+    ({"config": {**GEMMA3, "num_attention_heads": 6}}, "wants hidden_size 64 to be a multiple of its 6 heads"),
+    ({"config": {**GEMMA3, "attn_logit_softcapping": 50.0}}, "caps no scores of attention (attn_logit_softcapping)"),
 ]
 ACCEPTED = [
     {"method": "full"},
@@ -41,10 +58,17 @@ ACCEPTED = [
     {"method": "full", "optimizer": "sgd", "weights_dtype": "float16"},
     {"method": "lora", "adapter_layers": 3, "modules": "attention", "attention": "eager"},
     {"method": "lora", "quantization_format": "affine"},
+    {"method": "lora", "attention": "flash", "weights_dtype": "float32", "checkpointing": "torch"},
+    {"method": "qlora", "attention": "flash-attn", "kernels": "liger", "compile": True, "device": "cuda"},
     {"method": "qlora", "quantization_format": "nf4", "adapter_dtype": "bfloat16"},
     {"method": "qlora", "device": "mps"},
+    {"method": "serve", "compile": False},
+    {"method": "serve", "compile": True, "device": "cuda"},
+    {"method": "serve", "quantization_bits": 4, "quantization_format": "nf4", "weights_dtype": "float16"},
     {"config": {"attention_bias": True, "mlp_bias": True, "attention_dropout": 0.5, "hidden_act": "gelu"}},
     {"family": "mistral", "config": {"sliding_window": 4, "attention_bias": False, "mlp_bias": False}},
+    {"family": "qwen3", "config": {"num_attention_heads": 6, "head_dim": 16}},
+    {"config": {**GEMMA3, "final_logit_softcapping": 30.0, "attention_bias": True}},
 ]
 
 
@@ -79,7 +103,7 @@ def test_is_the_backend_named_hf_and_complete_here() -> None:
     assert isinstance(backend, HuggingFace)
     assert backend.name == "hf"
     assert backend.missing("cpu") == []
-    assert {backend.extras[device] for device in backend.devices} == {"cuda", "cpu"}
+    assert backend.extras == {"cuda": "cuda", "mps": "hf-mps", "cpu": "cpu"}
 
 
 def test_prepare_leaves_no_way_out_to_the_network(hf: HuggingFace) -> None:
@@ -151,3 +175,15 @@ def test_reads_a_fault_by_its_kind_where_it_has_one(hf: HuggingFace) -> None:
     assert hf.fault(torch.OutOfMemoryError("whatever the driver says")) == "oom_device"
     assert hf.fault(torch.AcceleratorError("CUDA error: device-side assert triggered", 710)) == "device_lost"
     assert hf.fault(ValueError("out of memory")) is None
+
+
+def test_its_limit_is_kept_by_hf_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def hold(device: str, capacity_bytes: int) -> Held:
+        asked.append((device, capacity_bytes))
+        return Held("torch-cuda-allocator")
+
+    monkeypatch.setattr(hf_limit, "hold", hold)
+    assert HuggingFace().limit_memory("cuda", 24) == Held("torch-cuda-allocator")
+    assert asked == [("cuda", 24)]

@@ -15,6 +15,7 @@ from bench.backends import hf_train
 from bench.backends.hf import HuggingFace
 from bench.backends.hf_build import attach_adapters, build
 from bench.backends.hf_train import compile_s, train
+from bench.backends.interface import UnsupportedError
 from bench.data import RESERVED_IDS, Batches
 from bench.spec import Cell, Workload
 
@@ -202,7 +203,7 @@ def test_cuda_takes_foreach_unless_told_otherwise(hf_cell: Callable[..., Cell]) 
 def test_a_small_tokenizer_is_enough_for_any_vocabulary(
     hf: HuggingFace, hf_cell: Callable[..., Cell], hf_run: Callable[..., Any]
 ) -> None:
-    assert len(hf_train._tokenizer()) == RESERVED_IDS
+    assert len(hf_train.bare_tokenizer()) == RESERVED_IDS
     run = hf_run(hf_cell(config={"vocab_size": 20_000, "hidden_size": 32, "num_hidden_layers": 1}), max_steps=1)
     assert run.session.steps[0].tokens_digest == run.batches.digest(0, 1)
 
@@ -216,3 +217,10 @@ def test_the_compilers_time_is_torchs_own_account(hf: HuggingFace) -> None:
     took_s = time.perf_counter() - began_s
     assert 0 < compile_s(compiling=True) - before_s < took_s
     assert compile_s(compiling=False) == 0.0
+
+
+def test_a_compile_that_compiled_nothing_is_unsupported(hf_cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hf_train, "compile_s", lambda *, compiling: 0.0)
+    with pytest.raises(UnsupportedError, match="compiled nothing"):
+        hf_train._compiled_s(hf_cell(compile=True))
+    assert hf_train._compiled_s(hf_cell()) == 0.0

@@ -14,7 +14,7 @@ import pytest
 from tiny_models import FAMILIES, LLAMA, QWEN3
 
 from bench.backends import mlx as door
-from bench.backends.interface import Backend, SeenStep, UnsupportedError, load_backend
+from bench.backends.interface import Backend, SeenRequest, SeenStep, UnsupportedError, load_backend
 from bench.data import Batches
 from bench.model import Model, count_parameters, model_from_config
 from bench.record import OUTCOMES, Loaded
@@ -31,6 +31,7 @@ class Recorder:
     built: list[str] = field(default_factory=list)
     loads: list[Loaded] = field(default_factory=list)
     steps: list[SeenStep] = field(default_factory=list)
+    requests: list[SeenRequest] = field(default_factory=list)
 
     def progress(self, what: str) -> None:
         self.built.append(what)
@@ -40,6 +41,10 @@ class Recorder:
 
     def step(self, seen: SeenStep) -> bool:
         self.steps.append(seen)
+        return True
+
+    def request(self, seen: SeenRequest) -> bool:
+        self.requests.append(seen)
         return True
 
 
@@ -127,12 +132,17 @@ def test_the_implementation_of_a_plain_cell_is_told() -> None:
 
 
 REFUSALS = [
-    ({"method": "serve"}, None, "does not serve yet"),
+    ({"method": "serve"}, Implementation(attention="eager"), "always attends through"),
+    ({"method": "serve", "quantization_bits": 4}, Implementation(quantization_format="nf4"), "not in nf4"),
     ({"optimizer": "adamw_8bit"}, None, "no 8-bit AdamW"),
     ({"method": "full", "master_dtype": "float32"}, None, "no autocast"),
     ({"method": "full", "optimizer_dtype": "float32"}, None, "bfloat16, not in float32"),
     ({"optimizer_dtype": "bfloat16"}, None, "float32, not in bfloat16"),
     ({}, Implementation(attention="eager"), "always attends through"),
+    ({}, Implementation(attention="flash"), "never by flash"),
+    ({}, Implementation(attention="flash-attn"), "never by flash-attn"),
+    ({}, Implementation(kernels="liger"), "Triton's, which MLX has not"),
+    ({}, Implementation(checkpointing="torch"), "not in torch's"),
     ({}, Implementation(optimizer_kernel="fused"), "no fused optimizer kernel"),
     ({"method": "qlora"}, Implementation(quantization_format="nf4"), "not in nf4"),
     ({"method": "qlora"}, Implementation(quantization_format="nf4-double"), "not in nf4-double"),
@@ -156,6 +166,8 @@ def test_what_cannot_be_done_exactly_is_refused_with_its_reason(declared: dict, 
         ({"method": "qlora", "quantization_bits": 8}, Implementation(quantization_format="affine", attention="sdpa")),
         ({"method": "full", "optimizer": "sgd"}, Implementation(compile=True)),
         ({"adapter_layers": 2, "modules": "attention"}, None),
+        ({"method": "serve"}, Implementation(compile=True)),
+        ({"method": "serve", "quantization_bits": 8, "weights_dtype": "float16"}, None),
     ],
 )
 def test_what_can_be_done_is_not_refused(declared: dict, how: Implementation | None) -> None:
@@ -266,3 +278,15 @@ def test_the_same_words_speak_of_the_devices_memory_on_a_gpu(monkeypatch: pytest
     cell = cell_of(device="metal")
     backend.run(cell, batches_of(cell), Recorder(max_steps=1))
     assert backend.fault(RuntimeError("[malloc] Unable to allocate 1024 bytes.")) == "oom_device"
+
+
+def test_its_limit_is_kept_by_accounting_of_active_memory() -> None:
+    import mlx.core as mx
+
+    held = door.Mlx().limit_memory("cpu", 10**9)
+    assert held.means == "accounting"
+    assert held.peak_bytes is not None
+    mx.reset_peak_memory()
+    before_bytes = held.peak_bytes()
+    mx.eval(mx.zeros((1_000_000,), dtype=mx.float32))
+    assert held.peak_bytes() >= before_bytes + 4_000_000
