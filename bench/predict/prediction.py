@@ -23,11 +23,11 @@ YES_FROM, NO_UP_TO = 0.9, 0.1
 class Memory:
     """The peak of one cell on one stack.
 
-    `peak_bytes` is the framework's own peak: what torch's allocator has allocated, or MLX's active memory. `parts` hold what of it
-    each part takes at that moment, by the names of `PARTS`; they add up to it. `held_bytes` is what the process takes of the
-    device: torch's reserved memory and the context, or MLX's active memory and the buffers that its queue and cache still
-    hold; it decides whether the cell fits. `reserved_bytes` is torch's reserved memory alone (None for MLX). Each interval is for the value of its name. `notes` say what
-    the reader has to know, such as `uncalibrated`.
+    `peak_bytes` is the framework's own peak: what torch's allocator has allocated, or MLX's active memory. `parts` hold what of
+    it each part takes at that moment, by the names of `PARTS`; they add up to it. `held_bytes` is what the process takes of the
+    device: torch's reserved memory and the context, or MLX's active memory and the buffers that its queue and cache still hold;
+    it decides whether the cell fits. `reserved_bytes` is torch's reserved memory alone (None for MLX). Each interval is for the
+    value of its name. `notes` say what the reader has to know, such as `uncalibrated`.
     """
 
     parts: Mapping[str, int]
@@ -46,7 +46,7 @@ class Memory:
 class Speed:
     """Rates and power of one cell on one machine; None where the machine's profile lacks what the rate needs.
 
-    Training: `tokens_per_s` counts all token positions. Serving: it is the rate of decoding, and `prefill_tokens_per_s` that of the
+    Training: `tokens_per_s` counts all token positions. Serving: it is the rate of decoding, `prefill_tokens_per_s` that of the
     prompts. `seconds` are those of a step (a batch of requests) by phase: forward, recompute, backward, optimizer, dequantise;
     prefill, decode. `power_w` is the mean while measuring, in `power_scope`.
     """
