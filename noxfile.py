@@ -13,6 +13,7 @@ import re
 import shutil
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import nox
 
@@ -99,6 +100,9 @@ def queue_measurements(session: nox.Session, kind: str) -> None:
     """
     require_machine(session, kind, f"bench-{kind}")
     asked, rest = read_arguments(session)
+    absent = [suite for suite in suites_in(rest) if not Path(suite).is_file()]
+    if absent:
+        session.error(f"no such suite: {', '.join(absent)}")
     names = [name for name, each in ENVIRONMENTS.items() if each.kind == kind and wanted(each, rest)]
     if not names:
         session.error(f"no environment of bench-{kind} measures {', '.join(suites_in(rest))}")

@@ -27,7 +27,7 @@ class Accounted:
         return self.session.max_steps
 
     def progress(self, what: str) -> None:
-        self._check(f"while loading ({what})")
+        self._check(f"at {what}")
         self.session.progress(what)
 
     def loaded(self, loaded: Loaded) -> None:

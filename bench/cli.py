@@ -213,6 +213,8 @@ def report(results: Path, out: Path, as_json: bool) -> None:
     """Write down what was measured: HTML, Markdown and figures."""
     from bench.report.page import write
 
+    if not results.is_dir():
+        click.echo(f"{results}: no such folder, so the report is empty; `wingspan run` makes it", err=True)
     with bad_input():
         written = write(results, out)
     damaged = [str(each) for each in written.damaged]

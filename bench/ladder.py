@@ -16,6 +16,7 @@ from bench import analysis
 
 SAME_VERSIONS = ("torch", "transformers")
 """What a factor between two rungs would otherwise measure too."""
+SIDES = ("above", "below")
 LADDER = ("machine", "work")
 """The columns that tell ladders apart; `work` is the cell's id without backend, device and arm."""
 _ARM = r"/arm=([^/]+)"
@@ -47,17 +48,19 @@ def factors(found: pd.DataFrame, metric: str) -> pd.DataFrame:
     pairs = pairs.rename(columns={"above_machine": "machine", "above_implementation": "above", "below_implementation": "below"})
     known = _known(found)
     for index, row in pairs.to_dict("index").items():
-        above, below = (known[row["machine"], row["work"], row[side]] for side in ("above", "below"))
-        reason = row["refused"] or _unlike(row, above, below)
+        reason = row["refused"] or _unlike(row, *(known[row["machine"], row["workload_digest"], row[side]] for side in SIDES))
         if reason:
             pairs.loc[index, ["ratio", "low", "high", "refused"]] = [float("nan")] * 3 + [reason]
     return pairs[[*LADDER, "above", "below", "n_above", "n_below", "ratio", "low", "high", "refused"]].reset_index(drop=True)
 
 
 def _known(found: pd.DataFrame) -> dict[tuple[str, str, str], Mapping[str, tuple[str, ...]]]:
-    """Per rung of a ladder what its ok runs recorded: implementations, and versions of each of `SAME_VERSIONS`."""
+    """Per machine, work and rung what its ok runs recorded: implementations, and versions of each of `SAME_VERSIONS`.
+
+    Work is known by its digest, since two suites may call the same cell by different names.
+    """
     known: dict[tuple[str, str, str], Mapping[str, tuple[str, ...]]] = {}
-    for (machine, work, rung), runs in found.groupby([*LADDER, "rung"]):
+    for (machine, work, rung), runs in found.groupby(["machine", "workload_digest", "rung"]):
         ok = runs[runs["outcome"] == "ok"]
         versions = [_map(each) for each in ok["versions"]] if "versions" in ok else []
         seen = {name: tuple(sorted({each[name] for each in versions if name in each})) for name in SAME_VERSIONS}

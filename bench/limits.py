@@ -23,6 +23,8 @@ UNITS: Mapping[str, int] = {
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", start=1)},
 }
 """GB is 10^9 bytes and GiB 2^30 (IEC 80000-13). They differ by 7%, which decides whether a model fits, so neither is guessed."""
+MOST_BYTES = 10**15
+"""A petabyte."""
 UNIFIED: tuple[Device, ...] = ("metal", "mps")
 
 
@@ -53,6 +55,8 @@ def size_bytes(text: str) -> int:
     size = round(float(number) * UNITS[unit])
     if size < 1:
         raise BadInput(f"{shown(text)} is no limit: nothing runs in it")
+    if size > MOST_BYTES:
+        raise BadInput(f"{shown(text)} is more than any machine has: leave the limit out")
     return size
 
 

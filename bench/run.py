@@ -33,7 +33,7 @@ from bench.sweep.lock import hold_machine, lock_path
 from bench.sweep.measuring import Measuring, new_run_id, now
 from bench.sweep.rows import Context, run_row
 from bench.sweep.summary import Summary
-from bench.sweep.watchdog import DEFAULT_SHARE
+from bench.sweep.watchdog import DEFAULT_SHARE, means
 from bench.trust.flags import spoils
 
 
@@ -85,7 +85,7 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
         context = Context(suite.name, suite.question, machine, provenance(machine), options.limit)
         store.sweep_leftovers(options.results)
         _recover(context, options.results, observer)
-        stored = store.tallies(options.results, machine.machine_id, suite.name, options.limit)
+        stored = store.tallies(options.results, machine.machine_id, suite.name, options.limit, means(options.watchdog_share))
         for each in stored.damaged:
             observer.note(f"{each}")
         known = stored.by_cell if options.resume else {}

@@ -267,7 +267,7 @@ class Measure:
     warmup_max_steps: Annotated[int, Ge(0), Le(1000)] = 30
     steady_spread: Annotated[float, Gt(0), Le(1)] = 0.05
     steps: Annotated[int, Ge(1), Le(100_000)] = 10
-    event_timeout_s: Annotated[float, Ge(1), Le(86_400)] = 60.0
+    event_timeout_s: Annotated[float, Ge(1), Le(86_400)] = 180.0
     order_seed: Annotated[int, Ge(0), Lt(2**32)] = 0
 
 

@@ -13,6 +13,7 @@ read, and unknown columns are left out, since nobody here could say what they me
 from __future__ import annotations
 
 import errno
+import math
 import os
 import stat
 from collections import Counter
@@ -236,10 +237,11 @@ def has_run(results: Path, run_id: str) -> bool:
     return layout.checked_run_id(run_id) in run_ids(results)
 
 
-def tallies(results: Path, machine_id: str, suite: str, limit: Limit | None = None) -> Tallies:
+def tallies(results: Path, machine_id: str, suite: str, limit: Limit | None = None, watchdog: str | None = None) -> Tallies:
     """The outcomes and rates of the runs of this suite on this machine: what resuming and stopping need.
 
-    Runs under a limit on memory answer another question than runs without, or under another: only those of `limit` count.
+    Runs under a limit on memory answer another question than runs without, or under another: only those of `limit` count; and
+    of those that the watch on memory ended, only those that the same watch did (`watchdog`, as in the column `memory_limit`).
     Changes nothing in the folder: a damaged file counts for nothing, is named, and stays for the next `read` to set aside.
     Raises OSError naming a folder that cannot be listed.
     """
@@ -248,16 +250,17 @@ def tallies(results: Path, machine_id: str, suite: str, limit: Limit | None = No
     flagged: Counter[str] = Counter()
     durations: dict[str, list[float]] = {}
     columns = ["started_at", "machine_id", "suite", "cell_key", "outcome", "tokens_per_s", "flags", "tier", "capacity_bytes"]
+    columns += ["memory_limit", "device_settings"]
     columns += _TIMES
     table = read(results, "runs", columns, quarantine=False)
     for row in table.rows.sort_by("started_at").to_pylist():
-        if row["machine_id"] == machine_id and row["suite"] == suite and _under(row, limit):
+        if row["machine_id"] == machine_id and row["suite"] == suite and under(row, limit) and watched(row, watchdog):
             found.setdefault(row["cell_key"], Counter())[row["outcome"]] += 1
             flagged[row["cell_key"]] += row["outcome"] == "ok" and doubtful(row["flags"] or ())
             if row["outcome"] == "ok" and row["tokens_per_s"] and not spoils(row["flags"] or (), "time"):
                 rates.setdefault(row["cell_key"], []).append(row["tokens_per_s"])
-            if row["outcome"] == "ok" and row["steps"] and row["step_s_median"]:
-                durations.setdefault(row["cell_key"], []).append(_duration_s(row))
+            if row["outcome"] == "ok" and row["steps"] and row["step_s_median"] and 0 < (took_s := _duration_s(row)) < math.inf:
+                durations.setdefault(row["cell_key"], []).append(took_s)
     return Tallies(found, table.damaged, rates, +flagged, durations)
 
 
@@ -270,12 +273,19 @@ def _duration_s(row: Mapping[str, Any]) -> float:
     return float((row["import_s"] or 0.0) + (row["load_s"] or 0.0) + steps_s)
 
 
-def _under(row: Mapping[str, Any], limit: Limit | None) -> bool:
+def under(row: Mapping[str, Any], limit: Limit | None) -> bool:
     """Whether a row was made under that very limit, or under none."""
     limited = "limited" in (row["flags"] or ())
     if limit is None or not limited:
         return limited is (limit is not None)
-    return (row["tier"], row["capacity_bytes"]) == (limit.tier, limit.capacity_bytes)
+    like = dict(row["device_settings"] or ()).get("memory_like")
+    return (row["tier"], row["capacity_bytes"], like) == (limit.tier, limit.capacity_bytes, limit.like)
+
+
+def watched(row: Mapping[str, Any], watchdog: str | None) -> bool:
+    """Whether a row was not ended by another watch on memory than this one."""
+    means = row["memory_limit"] or ""
+    return not means.startswith("watchdog") or means == watchdog
 
 
 def sweep_leftovers(results: Path) -> list[Path]:

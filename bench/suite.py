@@ -181,6 +181,8 @@ def _namesakes(said: Declared) -> Faults:
         architectures[model.name].add(model.architecture)
     for name in sorted(name for name, found in architectures.items() if len(found) > 1):
         yield "sweep.model", f"two architectures have the name {name}; rename the folder or the file of one"
+    if "random" not in said.values.get("weights", ["random"]):
+        return  # weights of their own tell them apart
     names: dict[str, str] = {}
     for model in said.values.get("model", []):
         first = names.setdefault(model.architecture, model.name)

@@ -83,6 +83,18 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, tensors)
 
 
+def checkpoint_of(folder: Path, revision: str | None) -> Checkpoint:
+    """The checkpoint in a folder, which must have the digest `revision` where one is given.
+
+    Raises BadFile as `read_checkpoint` does, and where the files are others than those that the digest was taken of.
+    """
+    checkpoint = read_checkpoint(folder)
+    if revision is not None and (found := checkpoint.digest()) != revision:
+        message = f"its weights have changed since the suite was read ({revision} then, {found} now); run the suite again"
+        raise BadFile([fault(folder, message)])
+    return checkpoint
+
+
 def matched(checkpoint: Checkpoint, wanted: Mapping[str, tuple[int, ...]], *, tied: bool) -> dict[str, Tensor]:
     """For each parameter of a model, by name and shape, the tensor that holds it.
 

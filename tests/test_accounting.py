@@ -61,7 +61,7 @@ def test_below_the_limit_and_at_it_everything_is_passed_on() -> None:
 @pytest.mark.parametrize(
     ("tell", "when"),
     [
-        (lambda session: session.progress("block 3"), "while loading (block 3)"),
+        (lambda session: session.progress("block 3"), "at block 3"),
         (lambda session: session.loaded(LOADED), "once the model stood"),
         (lambda session: session.step(step(3, None)), "in step 3"),
         (lambda session: session.request(request(2, None)), "in batch 2 of requests"),

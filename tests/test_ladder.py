@@ -92,3 +92,11 @@ def test_a_run_without_an_implementation_neither_hides_nor_splits_its_rung():
 @pytest.mark.parametrize("fields", [{"cell": "llama-3.1-8b/qlora/hf@cuda"}, {"tier": "stand-in"}])
 def test_what_is_no_measured_arm_is_no_rung(fields):
     assert ladder.rungs(pd.DataFrame([rung_row("2-sdpa", **fields)])).empty
+
+
+def test_two_ladders_that_call_the_same_work_by_different_names_are_one():
+    other = [{**rung_row("8-unsloth", index), "cell": "8b/qlora/unsloth@cuda/rank=16/arm=8-unsloth"} for index in range(3)]
+    found = factors([*(rung_row("1-eager", index) for index in range(3)), *other])
+    assert {pair: (round(row["ratio"], 3), row["refused"]) for pair, row in found.items()} == {
+        ("8-unsloth", "1-eager"): (4.0, "")
+    }

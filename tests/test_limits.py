@@ -111,3 +111,8 @@ def test_more_than_there_is_cannot_be_stood_in_for(machine: Machine) -> None:
     card = replace(machine, gpus=(Gpu("card", 10**10),))
     with pytest.raises(BadInput, match="--memory-limit asks for 10,000,000,001 bytes, and cuda of"):
         refuse_above_capacity(Limit(10**10 + 1), card, ["cpu", "cuda"])
+
+
+def test_more_than_any_machine_has_is_refused() -> None:
+    with pytest.raises(BadInput, match="more than any machine has"):
+        size_bytes("999999999TB")

@@ -322,8 +322,10 @@ def test_runs_under_a_limit_count_for_that_limit_alone(tmp_path: Path, make_run:
     runs = [
         make_run("r1", tokens_per_s=10.0),
         make_run("r2", tokens_per_s=11.0, capacity_bytes=25),
-        make_run("r3", tokens_per_s=5.0, tier="stand-in", outcome="ok", **held),
-        make_run("r4", tier="stand-in", outcome="oom_device", **held),
+        make_run("r3", tokens_per_s=5.0, tier="stand-in", outcome="ok", device_settings={"memory_like": "pc-rtx-4090"}, **held),
+        make_run("r4", tier="stand-in", outcome="oom_device", device_settings={"memory_like": "pc-rtx-4090"}, **held),
+        make_run("r7", tier="stand-in", outcome="oom_device", device_settings={"memory_like": "another"}, **held),
+        make_run("r8", outcome="over_limit", memory_limit="watchdog 50%"),
         make_run("r5", outcome="over_limit", **held),
         make_run("r6", outcome="skipped", **{**held, "capacity_bytes": 24}),
     ]
@@ -338,6 +340,8 @@ def test_runs_under_a_limit_count_for_that_limit_alone(tmp_path: Path, make_run:
     assert counted(bare) == {"fedc": Counter(over_limit=1)}
     assert counted(Limit(24)) == {"fedc": Counter(skipped=1)}
     assert counted(Limit(23)) == {}
+    half = store.tallies(tmp_path, "0123", "smoke", None, "watchdog 50%").by_cell
+    assert half == {"fedc": Counter(ok=2, over_limit=1)}
     assert store.tallies(tmp_path, "0123", "smoke").rates == {"fedc": [10.0, 11.0]}
     limited = store.tallies(tmp_path, "0123", "smoke", card)
     assert (limited.rates, limited.flagged) == ({}, Counter())

@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from bench.catalog import catalogue
 from bench.expand import cells_of
@@ -318,6 +320,19 @@ def test_two_names_of_one_model_are_refused(tmp_path):
     assert faults(tmp_path, sweep(model=["8b", "a.json", "b.json"], backend=["fake"], sequence_length=[64])) == [
         "sweep.model: b is the same architecture as a, so both make the same cells; remove one"
     ]
+
+
+def test_two_sets_of_weights_of_one_architecture_are_two_models(tmp_path):
+    config = {"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1}
+    config |= {"num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "max_position_embeddings": 4096}
+    for number, name in enumerate(("base", "tuned")):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, json.dumps(config), "config.json")
+        save_file({"model.norm.weight": np.full(64, number, np.float32)}, tmp_path / name / "model.safetensors")
+    text = sweep(model=["./base", "./tuned"], backend=["hf@cpu"], sequence_length=[64]) + '[fixed]\nweights = "folder"\n'
+    cells = cells_of(read_suite(write(tmp_path, text)), lambda name: "cpu")
+    assert [cell.workload.model.name for cell in cells] == ["base", "tuned"]
+    assert len({cell.workload.digest for cell in cells}) == 2
 
 
 def test_one_set_of_modules_spelt_twice_is_refused(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from bench.reading.strict import BadFile
-from bench.weights import INDEX, WHOLE, matched, read_checkpoint
+from bench.weights import INDEX, WHOLE, checkpoint_of, matched, read_checkpoint
 
 TENSORS = {
     "model.embed_tokens.weight": np.arange(64, dtype=np.float32).reshape(16, 4),
@@ -173,3 +174,16 @@ def test_whatever_does_not_match_is_named_at_once(tmp_path: Path) -> None:
         "holds 1 weights of another shape than the config.json makes: model.embed_tokens.weight has 16×4, wanted 4×16",
         "holds 1 weights that are quantised already; take those in 16 bits: lm_head.weight (U8)",
     ]
+
+
+def test_files_that_changed_since_their_digest_was_taken_are_refused(tmp_path: Path) -> None:
+    revision = read_checkpoint(whole(tmp_path)).digest()
+    assert checkpoint_of(tmp_path, revision).digest() == checkpoint_of(tmp_path, None).digest() == revision
+    whole(tmp_path, {name: value + 1 for name, value in TENSORS.items()})
+    with pytest.raises(BadFile, match="have changed since the suite was read"):
+        checkpoint_of(tmp_path, revision)
+
+
+def test_what_is_no_file_is_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / WHOLE)
+    assert faults(tmp_path) == [f"{WHOLE}: is no regular file"]

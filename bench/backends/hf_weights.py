@@ -14,7 +14,7 @@ from typing import Any
 from bench.backends.interface import UnsupportedError
 from bench.model import norm_start
 from bench.spec import Cell
-from bench.weights import matched, read_checkpoint
+from bench.weights import checkpoint_of, matched
 
 DEFAULT_INITIALIZER_RANGE = 0.02
 """Where an architecture declares none: the value of transformers' own Llama and Qwen3 configurations."""
@@ -51,7 +51,9 @@ def _read(model: Any, cell: Cell) -> Values:
 
     wanted = {name: tuple(empty.shape) for name, empty in model.named_parameters()}
     tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
-    places = matched(read_checkpoint(origin_of(cell)), wanted, tied=tied)
+    work = cell.workload
+    checkpoint = checkpoint_of(origin_of(cell), work.revision if work.weights == "folder" else None)
+    places = matched(checkpoint, wanted, tied=tied)
 
     def values(name: str, empty: Any) -> Any:
         place = places[name]

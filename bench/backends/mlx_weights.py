@@ -12,7 +12,7 @@ from typing import Any
 from bench.backends.interface import UnsupportedError
 from bench.model import norm_start
 from bench.spec import Workload
-from bench.weights import matched, read_checkpoint
+from bench.weights import checkpoint_of, matched
 
 INITIALIZER_RANGE = 0.02
 """Standard deviation of random weights where the config names none: the default of transformers' `LlamaConfig`."""
@@ -52,7 +52,11 @@ def _read(model: Any, workload: Workload) -> Any:
     if workload.model.origin is None:
         raise UnsupportedError(f"no folder with weights of {workload.model.name} is known")
     wanted = {name: value.shape for name, value in tree_flatten(model.parameters())}
-    places = matched(read_checkpoint(Path(workload.model.origin)), wanted, tied="lm_head.weight" not in wanted)
+    checkpoint = checkpoint_of(Path(workload.model.origin), workload.revision if workload.weights == "folder" else None)
+    places = matched(checkpoint, wanted, tied="lm_head.weight" not in wanted)
+    wide = next((place.name for place in places.values() if place.dtype == "F64"), None)
+    if wide is not None:
+        raise UnsupportedError(f"MLX reads no F64 tensors, such as {wide}: save the weights in 32 or 16 bits")
     files: dict[Path, Any] = {file: mx.load(str(file)) for file in sorted({place.file for place in places.values()})}
     dtype = getattr(mx, workload.weights_dtype)
     return tree_unflatten([(name, files[place.file][place.name].astype(dtype)) for name, place in places.items()])

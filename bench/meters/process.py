@@ -75,6 +75,13 @@ Fill = Callable[[RusageInfoV4], int]
 """Fills the struct in for the calling process; returns 0 where that worked, as proc_pid_rusage() does."""
 
 
+def footprint_bytes(pid: int) -> int:
+    """Another process's physical footprint on macOS; zero where it is gone. Raises as `fill_from_macos` does."""
+    info = RusageInfoV4()
+    failed = _proc_pid_rusage()(pid, RUSAGE_INFO_V4, ctypes.byref(info))
+    return 0 if failed else int(info.ri_phys_footprint)
+
+
 def fill_from_macos(info: RusageInfoV4) -> int:
     """proc_pid_rusage() of the calling process. Raises OSError or AttributeError where the library or function is absent."""
     return int(_proc_pid_rusage()(os.getpid(), RUSAGE_INFO_V4, ctypes.byref(info)))

@@ -25,6 +25,7 @@ DTYPE_BYTES: Mapping[str, int] = {
 }
 """Bytes of an element, by the format's name of its kind."""
 MAX_HEADER_BYTES = 100_000_000
+MOST_DIMENSIONS = 16
 """The format's own limit."""
 
 
@@ -90,12 +91,18 @@ def _tensor(path: Path, name: str, entry: Any, data: int) -> Tensor:
 
 def _counts(value: Any) -> bool:
     """Whether this is a list of whole numbers that can be sizes or places."""
-    return isinstance(value, list) and all(type(each) is int and 0 <= each < 2**63 for each in value)
+    return (
+        isinstance(value, list)
+        and len(value) <= MOST_DIMENSIONS
+        and all(type(each) is int and 0 <= each < 2**63 for each in value)
+    )
 
 
 def opened(path: Path) -> IO[bytes]:
     """The file, to be read. Raises BadFile."""
     try:
+        if path.exists() and not path.is_file():
+            raise BadFile([fault(path, "is no regular file")])
         return path.open("rb")
     except FileNotFoundError:
         raise BadFile([fault(path, "is missing; fetch it again")]) from None

@@ -95,9 +95,8 @@ def gather(
     prepared["implementation_name"] = _named(prepared, names)
     summaries = analysis.summarise(prepared)
     summaries = in_order(summaries.assign(party=party_names(summaries), row=work_names(summaries)))
-    summaries["place"] = (
-        summaries["party"] if summaries["machine"].nunique() > 1 else summaries["backend"] + "@" + summaries["device"]
-    )
+    places = summaries["party"] if summaries["machine"].nunique() > 1 else summaries["backend"] + "@" + summaries["device"]
+    summaries["place"] = [place + _held(tier) for place, tier in zip(places, summaries["tier"], strict=True)]
     summaries["implementation_name"] = _named(summaries, names)
     comparisons = analysis.compare(prepared)
     sides = {side: party_names(comparisons, f"{side}_") for side in ("above", "below")}
@@ -107,6 +106,12 @@ def gather(
     prepared["reason"] = [reason if isinstance(reason, str) else "" for reason in prepared["reason"]]
     named = tuple(sorted((wording.plain(path), wording.plain(reason)) for path, reason in damaged))
     return Findings(prepared, summaries, in_order(comparisons), names, tuple(profiles), named, copies)
+
+
+def _held(tier: str) -> str:
+    """The limit that runs of a tier were held to, as `analysis` wrote it into the tier's name; empty without one."""
+    _, separator, limit = tier.partition(analysis.HELD)
+    return separator + limit
 
 
 def _harmless(runs: pd.DataFrame) -> pd.DataFrame:

@@ -44,6 +44,8 @@ _SPOILT_NOTE = (
 _OUTLYING = Column("outlying steps", lambda run: wording.whole(run["outlier_steps"]), "number")
 _APART = Column("rate among its repeats", lambda run: "stands apart" if run["stands_apart"] else "")
 _DEVICE = Column("peak, device", _device_peak, "number")
+_PREFILL = Column("prefill tokens/s", lambda run: wording.number(run["prefill_tokens_per_s"]), "number")
+_FIRST_TOKEN = Column("to the first token", lambda run: wording.seconds(run["time_to_first_token_s"]), "number")
 _PROCESSOR = Column("processor", lambda run: wording.cores(run["host_cpu_share"]), "number")
 _OTHERS = Column("processor, others", lambda run: wording.cores(run["others_cpu_share"]), "number")
 _SWAP = Column("swap growth", lambda run: wording.size(run["swap_growth_bytes"]), "number")
@@ -52,6 +54,8 @@ _RUN = (
     Column("cell", "cell"),
     Column("outcome", lambda run: Cell(wording.outcome(run["outcome"]), wording.tone(run["outcome"]))),
     Column("tokens/s", lambda run: wording.number(run["tokens_per_s"]), "number"),
+    _PREFILL,
+    _FIRST_TOKEN,
     Column("median step", lambda run: wording.seconds(run["step_s_median"]), "number"),
     Column("slowest ÷ median", lambda run: wording.number(run["slowest_step"]), "number"),
     _OUTLYING,
@@ -71,7 +75,7 @@ _RUN = (
     Column("evidence", "tier"),
     Column("run id", "run_id", "code"),
 )
-_WHERE_ANY = (_OUTLYING, _APART, _DEVICE, _SWAP, _PROCESSOR, _OTHERS)
+_WHERE_ANY = (_PREFILL, _FIRST_TOKEN, _OUTLYING, _APART, _DEVICE, _SWAP, _PROCESSOR, _OTHERS)
 """Columns that stand there only where some run has an entry."""
 _ORIGIN = (
     *_CELL[:2],

@@ -106,7 +106,7 @@ def to_markdown(document: Document) -> str:
 
 def _sections(findings: Findings) -> tuple[Section, ...]:
     makers = (
-        *(overview.machines, overview.software, conditions, overview.glance, results.memory, results.speed, results.ratios),
+        *(overview.machines, overview.software, overview.glance, conditions, results.memory, results.speed, results.ratios),
         *(ladders, serving, energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run, ledger.provenance),
     )
     return tuple(section for make in makers if (section := make(findings)) is not None)

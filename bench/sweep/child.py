@@ -28,7 +28,7 @@ from bench.record import Event, event_from_line
 from bench.sweep.evidence import Ending, Trace, kernel_oom_kills, log_lines, log_tail
 from bench.sweep.interrupt import Interrupt
 from bench.sweep.sampling import Recording, Sampler, sampling
-from bench.sweep.watchdog import Watchdog
+from bench.sweep.watchdog import Watchdog, resident_bytes
 
 GRACE_S = 10.0
 EXIT_S = 60.0
@@ -57,7 +57,8 @@ class Job:
     watchdog: Watchdog | None = None
 
     def to_json(self) -> str:
-        return json.dumps({"cell": self.cell, "measure": self.measure, "capacity_bytes": self.capacity_bytes})
+        told = ("cell", "measure", "capacity_bytes")
+        return json.dumps({name: getattr(self, name) for name in told})
 
 
 def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> tuple[Trace, Ending, Recording]:
@@ -65,7 +66,7 @@ def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> 
     oom_before = kernel_oom_kills()
     trace = Trace()
     with _worker(job) as (process, events), _metered(job, process.pid) as sampler:
-        stop = _listen(events, trace, job, interrupt, on_event, sampler)
+        stop = _listen(events, process.pid, trace, job, interrupt, on_event, sampler)
         sampler.finish()
         exit_code = _end(process, interrupt, willing=stop.closed)
     ending = Ending(
@@ -77,6 +78,8 @@ def watch(job: Job, interrupt: Interrupt, on_event: Callable[[Event], None]) -> 
         log_tail=log_tail(job.log),
         device_lost=sampler.recording.lost,
         watchdog=stop.watchdog,
+        own_bytes=stop.own_bytes,
+        in_use_bytes=job.watchdog.last_bytes if job.watchdog else 0,
         memory_share=job.watchdog.last_share if job.watchdog else 0.0,
         log_lines=log_lines(job.log),
     )
@@ -103,6 +106,7 @@ class _Stop:
     silence_s: float | None = None
     protocol_error: str | None = None
     watchdog: str | None = None
+    own_bytes: int = 0
 
 
 @contextmanager
@@ -152,7 +156,7 @@ def _hand_over(stdin: IO[bytes] | None, job: Job) -> None:
 
 
 def _listen(
-    events: int, trace: Trace, job: Job, interrupt: Interrupt, on_event: Callable[[Event], None], sampler: Sampler
+    events: int, pid: int, trace: Trace, job: Job, interrupt: Interrupt, on_event: Callable[[Event], None], sampler: Sampler
 ) -> _Stop:
     """Read events, and the meters, until the pipe ends, an interrupt comes, or the worker is silent longer than it may be."""
     pending, heard_s = b"", time.monotonic()
@@ -170,7 +174,7 @@ def _listen(
                 stop = _Stop(closed=True) if not chunk else _take_all(lines, trace, on_event)
             else:
                 stop = _Stop(silence_s=allowed_s) if left_s <= 0 else None
-            stop = stop or _look_after(job.watchdog)
+            stop = stop or _look_after(job.watchdog, pid)
             if stop is not None:
                 return stop
     return _Stop()
@@ -181,10 +185,10 @@ def _due_in_s(sampler: Sampler, watchdog: Watchdog | None) -> float:
     return sampler.due_in_s() if watchdog is None else min(sampler.due_in_s(), watchdog.due_in_s())
 
 
-def _look_after(watchdog: Watchdog | None) -> _Stop | None:
+def _look_after(watchdog: Watchdog | None, pid: int) -> _Stop | None:
     """Look at the computer's memory, if it is time to; why to stop, or None."""
     reason = watchdog.bark() if watchdog else None
-    return _Stop(watchdog=reason) if reason else None
+    return _Stop(watchdog=reason, own_bytes=resident_bytes(pid)) if reason else None
 
 
 def _take_all(lines: list[bytes], trace: Trace, on_event: Callable[[Event], None]) -> _Stop | None:

@@ -17,6 +17,7 @@ from bench.backends.faults import remedy
 from bench.reading.strict import printable
 from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step, Warm
 
+PATIENCE = "if it was only slow, raise event_timeout_s in [measure]"
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
 MEMORY_OUTCOMES: frozenset[Outcome] = frozenset({"oom_device", "oom_host", "over_limit"})
 FULL_SHARE = 0.95
@@ -95,7 +96,8 @@ class Ending:
     """How the worker's process ended. `exit_code` is negative for a signal; `silence_s` is set where the harness killed it.
 
     `device_lost` is the driver's word, heard by a meter, that the device is gone. `watchdog` is why the watch on the computer's
-    memory ended the run, `memory_share` the share in use at its last look. `log_lines` are the last, `log_tail` the very last.
+    memory ended the run, when the worker itself had `own_bytes` of the `in_use_bytes`; `memory_share` is the share in use at its
+    last look. `log_lines` are the last, `log_tail` the very last.
     """
 
     exit_code: int
@@ -106,6 +108,8 @@ class Ending:
     log_tail: str = ""
     device_lost: str | None = None
     watchdog: str | None = None
+    own_bytes: int = 0
+    in_use_bytes: int = 0
     memory_share: float = 0.0
     log_lines: tuple[str, ...] = ()
 
@@ -141,10 +145,21 @@ def _judge_unfinished(trace: Trace, ending: Ending, fault: Fault) -> tuple[Outco
     if ending.protocol_error is not None:
         return "crashed", f"the worker sent something that is no event: {ending.protocol_error}"
     if ending.watchdog is not None:
-        return "over_limit", f"after {trace.last} {ending.watchdog}"
+        return _judge_watched(trace, ending)
     if ending.silence_s is not None:
-        return "timeout", f"no sign of life for {ending.silence_s:.0f} s after {trace.last}"
+        return "timeout", f"no sign of life for {ending.silence_s:.0f} s after {trace.last}; {PATIENCE}"
     return _judge_exit(trace, ending, fault)
+
+
+def _judge_watched(trace: Trace, ending: Ending) -> tuple[Outcome, str]:
+    """Ended by the watch on the computer's memory: an answer only where most of what was in use was the worker's own."""
+    said = f"after {trace.last} {ending.watchdog}"
+    if 2 * ending.own_bytes >= ending.in_use_bytes:
+        return "over_limit", said
+    return (
+        "invalid",
+        f"{said}; the run itself had {ending.own_bytes:,} bytes, other programs the rest: close them",
+    )
 
 
 def _judge_finished(trace: Trace) -> tuple[Outcome, str | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from bench.sweep.evidence import judge
 from bench.sweep.interrupt import Interrupt
 from bench.sweep.rows import Context, run_row
 from bench.sweep.seen import Seen
-from bench.sweep.watchdog import DEFAULT_SHARE, DEVICES, Watchdog
+from bench.sweep.watchdog import DEFAULT_SHARE, DEVICES, Watchdog, means
 from bench.trust.energy import Idle
 
 
@@ -89,7 +89,10 @@ class Measuring:
             parent_cpu_share=share,
         )
         outcome, reason = judge(trace, ending, load_backend(cell.backend).fault)
-        return run_row(self.context, cell, run_id, started_at, outcome, reason, seen, measure=self.measure), seen
+        row = run_row(self.context, cell, run_id, started_at, outcome, reason, seen, measure=self.measure)
+        if ending.watchdog is not None and self.context.limit is None:
+            row = replace(row, memory_limit=means(self.watchdog_share))
+        return row, seen
 
     def _job(self, cell: Cell, run_id: str) -> Job:
         return Job(

@@ -16,7 +16,8 @@ from bench.trust.flags import doubtful
 EXIT_DONE, EXIT_FAILED, EXIT_TAINTED, EXIT_INTERRUPTED = 0, 3, 4, 130
 _KEYS = (
     *("run_id", "cell", "outcome", "reason", "tokens_per_s", "framework_peak_bytes", "device_peak_bytes", "host_peak_bytes"),
-    *("power_w", "power_scope", "j_per_token", "flags"),
+    *("prefill_tokens_per_s", "time_to_first_token_s", "power_w", "power_scope", "j_per_token", "flags"),
+    *("tier", "capacity_bytes", "memory_limit", "failed_at"),
 )
 
 

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from bench.meters.process import footprint_bytes
 from bench.spec import Device
 
 DEFAULT_SHARE = 0.95
@@ -36,6 +38,23 @@ def memory_in_use() -> tuple[int, int]:
     return int(seen.total - seen.available), int(seen.total)
 
 
+def resident_bytes(pid: int) -> int:
+    """What a process has of physical memory, on macOS Metal's buffers too; zero where it is gone, or kept from us."""
+    import psutil
+
+    with suppress(OSError, AttributeError):  # not a Mac: no such function
+        return footprint_bytes(pid)
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def means(share: float | None) -> str:
+    """The watch by name, for the column `memory_limit` of a run that it ended."""
+    return "watchdog off" if share is None else f"watchdog {share:.0%}"
+
+
 @dataclass
 class Watchdog:
     """The watch over one run. `share` None: it only looks."""
@@ -44,6 +63,7 @@ class Watchdog:
     look: Look = memory_in_use
     clock: Callable[[], float] = time.monotonic
     last_share: float = 0.0
+    last_bytes: int = 0
     _above: int = 0
     _due_s: float = field(default=float("-inf"))
 
@@ -57,6 +77,7 @@ class Watchdog:
         if now_s < self._due_s:
             return None
         used_bytes, total_bytes = self.look()
+        self.last_bytes = used_bytes
         self.last_share = used_bytes / total_bytes if total_bytes else 0.0
         limit = 1.0 if self.share is None else self.share
         self._due_s = now_s + (NEAR_S if self.last_share > limit - NEAR_SHARE else FAR_S)

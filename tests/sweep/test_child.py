@@ -24,7 +24,7 @@ from bench.record import Event, Loaded, Started, Step, Warm
 from bench.spec import Cell, Measure
 from bench.sweep import sampling
 from bench.sweep.child import Job, patience_s, watch
-from bench.sweep.evidence import Trace, failed_at, judge
+from bench.sweep.evidence import PATIENCE, Trace, failed_at, judge
 from bench.sweep.interrupt import catch_interrupts
 from bench.sweep.watchdog import Watchdog
 
@@ -94,7 +94,7 @@ def test_other_tokens_than_those_made_are_invalid(played: Watch) -> None:
 def test_a_silent_worker_is_ended_with_its_whole_group(played: Watch) -> None:
     _, outcome, reason, _ = played(event_timeout_s=1.5, fail="hang", fail_at_step=2)
     assert outcome == "timeout"
-    assert reason == "no sign of life for 2 s after step 1"
+    assert reason == f"no sign of life for 2 s after step 1; {PATIENCE}"
     assert not [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -36,7 +36,7 @@ CASES = {
     ),
     "silence": (
         trace(Progress(what="block 7")), Ending(exit_code=-15, silence_s=60.0),
-        ("timeout", "no sign of life for 60 s after block 7"),
+        ("timeout", "no sign of life for 60 s after block 7; if it was only slow, raise event_timeout_s in [measure]"),
     ),
     "asked to stop": (trace(STEP), Ending(exit_code=-15, interrupted=True), ("interrupted", "stopped on request after step 4")),
     "the kernel's out-of-memory killer": (
@@ -192,6 +192,10 @@ DEATHS = {
     "the watch on memory": (
         "mlx", trace(LOADED, STEP), Ending(exit_code=-15, watchdog="96 of 100 bytes were in use", silence_s=3.0),
         "over_limit", "after step 4 96 of 100 bytes were in use",
+    ),
+    "the watch on memory, which others filled": (
+        "mlx", trace(LOADED, STEP), Ending(exit_code=-15, watchdog="96 of 100 bytes were in use", own_bytes=40, in_use_bytes=96),
+        "invalid", "after step 4 96 of 100 bytes were in use; the run itself had 40 bytes, other programs the rest",
     ),
 }  # fmt: skip
 
