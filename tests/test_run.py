@@ -22,7 +22,7 @@ from bench.record import Event, Machine, Run, Step
 from bench.run import Options, Summary, new_run_id, sweep
 from bench.spec import BadInput, Cell, Suite
 from bench.suite import read_suite
-from bench.sweep import inflight
+from bench.sweep import child, inflight
 from bench.sweep.lock import MachineBusy, hold_machine, lock_path
 
 
@@ -400,10 +400,18 @@ def test_a_run_that_a_kill_left_behind_keeps_its_limit(
     assert (row["tier"], row["capacity_bytes"], row["flags"]) == ("stand-in", 2000, ["limited"])
 
 
-def test_a_computer_that_fills_up_ends_the_run_and_the_sweep_goes_on(
-    measure_suite: Measured, write_suite: Callable[..., Path]
+def test_a_computer_that_a_run_fills_ends_the_run_and_the_sweep_goes_on(
+    measure_suite: Measured, write_suite: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(child, "resident_bytes", lambda pid: 2**62)
     summary, _ = measure_suite(write_suite({"a": {}, "b": {}}), watchdog_share=1e-6)
-    assert [run.outcome for run in summary.runs] == ["over_limit"] * 2
+    assert [(run.outcome, run.memory_limit) for run in summary.runs] == [("over_limit", "watchdog 0.0001%")] * 2
     assert all("of the computer's memory were in use" in (run.reason or "") for run in summary.runs)
     assert summary.exit_code == 0
+
+
+def test_a_computer_that_others_fill_answers_nothing(measure_suite: Measured, write_suite: Callable[..., Path]) -> None:
+    summary, _ = measure_suite(write_suite({"a": {}}), watchdog_share=1e-6)
+    assert [run.outcome for run in summary.runs] == ["invalid"] * 2
+    assert all("other programs the rest" in (run.reason or "") for run in summary.runs)
+    assert summary.exit_code == 3

@@ -52,7 +52,7 @@ def resident_bytes(pid: int) -> int:
 
 def means(share: float | None) -> str:
     """The watch by name, for the column `memory_limit` of a run that it ended."""
-    return "watchdog off" if share is None else f"watchdog {share:.0%}"
+    return "watchdog off" if share is None else f"watchdog {100 * share:g}%"
 
 
 @dataclass

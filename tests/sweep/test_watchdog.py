@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.sweep.watchdog import FAR_S, NEAR_S, Watchdog, memory_in_use
+from bench.sweep.watchdog import FAR_S, NEAR_S, Watchdog, means, memory_in_use
 
 GIB = 2**30
 
@@ -75,3 +75,12 @@ def test_off_it_looks_and_never_ends_a_run() -> None:
 def test_this_computers_memory_can_be_read() -> None:
     used_bytes, total_bytes = memory_in_use()
     assert 0 < used_bytes < total_bytes
+
+
+def test_each_share_has_a_name_of_its_own() -> None:
+    assert [means(share) for share in (0.95, 0.57, 0.125, None)] == [
+        "watchdog 95%",
+        "watchdog 57%",
+        "watchdog 12.5%",
+        "watchdog off",
+    ]
