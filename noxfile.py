@@ -231,9 +231,9 @@ def measure_mlx_cuda(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The tests, both real backends included; arguments go to pytest."""
+    """The tests, both real backends included, in two processes; arguments go to pytest."""
     session.install("-e", ".[cpu,dev]")
-    session.run("pytest", "-m", "not slow", "--ignore=tests/perf", *session.posargs)
+    session.run("pytest", "-n", "2", "-m", "not slow", "--ignore=tests/perf", *session.posargs)
 
 
 @nox.session
