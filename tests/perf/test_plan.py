@@ -12,4 +12,4 @@ from bench.suite import read_suite
 def test_the_lessons_grid_is_planned_at_once(benchmark: BenchmarkFixture) -> None:
     suite, machine = read_suite("lesson"), replace(catalogue_machine("pc-rtx-4090"), devices=("cuda", "metal", "cpu"))
     planned = benchmark(lambda: plan(suite, machine, {}, capabilities=refusal))
-    assert len(planned.entries) == 54
+    assert len(planned.entries) == 72
