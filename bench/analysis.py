@@ -296,11 +296,11 @@ def _tiers(frame: pd.DataFrame) -> list[str]:
     """The tier of each run, and of a limited one what it was held to, to the byte, and for which machine it stood in."""
     settings = frame["device_settings"] if "device_settings" in frame else [None] * len(frame)
     rows = zip(frame["tier"], frame["flags"], frame["capacity_bytes"], settings, strict=True)
-    return [_tier(*row) if "limited" in row[1] else row[0] for row in rows]
+    return [_held(tier, size, told) if "limited" in flags else tier for tier, flags, size, told in rows]
 
 
-def _tier(tier: str, _: Any, size: float, settings: Any) -> str:
-    like = dict(settings).get("memory_like") if settings is not None and len(settings) else None
+def _held(tier: str, size: float, settings: Any) -> str:
+    like = dict(settings).get("memory_like") if _is_sequence(settings) else None
     return f"{tier.partition(HELD)[0]}{HELD}{size / 1e9:.12g} GB" + (f" as {like}" if like else "")
 
 

@@ -396,6 +396,22 @@ def test_times_beyond_the_calendar_are_none() -> None:
 HELD = {"flags": ["limited"], "capacity_bytes": 24_000_000_000}
 
 
+def test_limits_a_byte_apart_and_stand_ins_for_two_machines_are_told_apart() -> None:
+    like = {**HELD, "tier": "stand-in"}
+    rows = [
+        run(0, **HELD),
+        run(1, **{**HELD, "capacity_bytes": 24_000_000_001}),
+        run(2, **like, device_settings=[("memory_like", "one-card")]),
+        run(3, **like, device_settings=[("memory_like", "another")]),
+    ]
+    assert sorted(analysis.summarise(frame(*rows))["tier"]) == [
+        "measured, held to 24 GB",
+        "measured, held to 24.000000001 GB",
+        "stand-in, held to 24 GB as another",
+        "stand-in, held to 24 GB as one-card",
+    ]
+
+
 def test_runs_under_a_limit_are_neither_averaged_nor_compared_with_others() -> None:
     rows = [
         run(0, framework_peak_bytes=10),

@@ -109,6 +109,12 @@ def test_all_faults_of_a_suite_at_once(tmp_path: Path) -> None:
         assert f"{suite}: {key}: " in result.stderr
 
 
+def test_a_results_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    reported = wingspan("report", "--results", tmp_path / "typo", "--out", tmp_path / "out")
+    assert reported.exit_code == 0
+    assert f"{tmp_path / 'typo'}: no such folder, so the report is empty" in reported.stderr
+
+
 def test_damaged_results_exit_4_and_the_rest_is_reported(write_suite: Callable[..., Path], tmp_path: Path) -> None:
     results, out = tmp_path / "results", tmp_path / "out"
     wingspan("run", write_suite({"a": {}, "b": {}}), "--results", results)

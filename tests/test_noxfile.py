@@ -234,6 +234,13 @@ def test_a_suite_of_ones_own_takes_the_place_of_the_sessions(noxfile: Any) -> No
     assert session.runs == [("suites/other.toml", "--strict")]
 
 
+def test_a_suite_that_is_not_there_is_told_before_anything_is_installed(noxfile: Any) -> None:
+    session = Session("suites/nope.toml")
+    with pytest.raises(SystemExit, match=r"no such suite: suites/nope\.toml"):
+        noxfile.bench.func(session)
+    assert not session.queued
+
+
 def test_slow_queues_the_environment_that_unsloth_needs(noxfile: Any) -> None:
     whole, part = Session(), Session("tests/test_run.py")
     noxfile.slow.func(whole)

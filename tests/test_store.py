@@ -1,5 +1,6 @@
 """What goes into results/ comes out again, here and in other readers; see test_store_damage.py for what can go wrong."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -356,3 +357,10 @@ def test_tallies_tell_how_long_each_ok_run_took(tmp_path, make_run):
     store.append(tmp_path, make_run("d", cell_key="y"))
     durations = store.tallies(tmp_path, "0123", "smoke").durations
     assert {key: sorted(values) for key, values in durations.items()} == {"x": [26.0, 35.0]}
+
+
+@pytest.mark.parametrize("times", [{"step_s_median": math.inf}, {"import_s": math.nan}, {"load_s": -1e9}], ids=str)
+def test_times_that_no_run_takes_are_no_durations(tmp_path, make_run, times):
+    took = {"import_s": 8.0, "load_s": 4.0, "first_step_s": 3.0, "steps": 11, "step_s_median": 2.0}
+    store.append(tmp_path, make_run("a", cell_key="x", **took | times))
+    assert store.tallies(tmp_path, "0123", "smoke").durations == {}

@@ -20,6 +20,7 @@ from bench.backends.mlx_build import build
 from bench.reading.architecture import model_of
 from bench.reading.strict import BadFile
 from bench.spec import Cell, workload
+from bench.weights import read_checkpoint
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"
 
@@ -121,3 +122,20 @@ def test_a_model_whose_folder_is_not_known_is_unsupported() -> None:
     work = replace(asked.workload, model=replace(asked.workload.model, origin=None))
     with pytest.raises(UnsupportedError, match="no folder with weights of tiny is known"):
         build(replace(asked, workload=work), Silence())
+
+
+def test_tensors_of_a_width_that_mlx_lacks_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    folder = saved(tmp_path, {name: value.astype(np.float64) for name, value in drawn("llama").items()})
+    with pytest.raises(UnsupportedError, match=r"MLX reads no F64 tensors, such as .*: save the weights in 32 or 16 bits"):
+        build(cell("llama", folder), Silence())
+
+
+def test_files_that_changed_after_the_suite_was_read_are_not_taken_for_the_old_ones(tmp_path: Path) -> None:
+    tensors = drawn("llama")
+    asked = cell("llama", saved(tmp_path, tensors), revision=read_checkpoint(tmp_path).digest())
+    build(asked, Silence())
+    saved(tmp_path, {name: value + 1 for name, value in tensors.items()})
+    with pytest.raises(BadFile, match="have changed since the suite was read"):
+        build(asked, Silence())
+    with pytest.raises(BadFile, match="have changed since the suite was read"):
+        build_torch(replace(asked, backend="hf"), Silence())

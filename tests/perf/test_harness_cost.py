@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from perf.lockstep import TURN_STEPS, Turns, bare
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.catalog import resolve_model
@@ -31,7 +32,6 @@ from bench.sweep.lock import hold_machine
 from bench.sweep.measuring import Measuring
 from bench.sweep.rows import Context
 from bench.sweep.sampling import Sampler
-from tests.perf.lockstep import TURN_STEPS, Turns, bare
 
 PAIRS = int(os.environ.get("WINGSPAN_PERF_PAIRS", "12"))
 ROUNDS = 16

@@ -72,6 +72,10 @@ def test_what_is_no_safetensors_file_is_said_to_be_none(tmp_path: Path, content:
     [
         (lambda header: header["lm_head.weight"].update(dtype="F4"), '"lm_head.weight" is of an unknown dtype, "F4"; known are'),
         (lambda header: header["lm_head.weight"].update(shape=[5000, 5]), "takes 80,000 bytes, its shape and dtype make 100,000"),
+        (
+            lambda header: header["lm_head.weight"].update(shape=[2**62] * 300),
+            '"lm_head.weight" has no shape, or no place in the file',
+        ),
         (lambda header: header["lm_head.weight"].update(shape=[-1, 4]), '"lm_head.weight" has no shape, or no place in the file'),
         (lambda header: header["lm_head.weight"].update(shape=[True, 4]), "has no shape, or no place in the file"),
         (lambda header: header["lm_head.weight"].pop("data_offsets"), "has no shape, or no place in the file"),

@@ -117,3 +117,10 @@ def test_columns_that_no_run_has_are_left_out(old_row: Row) -> None:
     old = entries(made(ledger.every_run, {**old_row(), "host_cpu_share": None, "swap_growth_bytes": None}))
     assert not {"peak, device", "swap growth", "processor", "processor, others", "outlying steps"} & set(old)
     assert old["tokens/s"] == "400"
+
+
+def test_a_serving_run_tells_its_prefill_and_its_first_token_flagged_or_not(run_row: Row) -> None:
+    served = run_row(index=1, prefill_tokens_per_s=1234.0, time_to_first_token_s=0.25, flags=["cpu-contention"])
+    told = entries(made(ledger.every_run, run_row(index=0), served), 1)
+    assert (told["prefill tokens/s"], told["to the first token"]) == ("1,234", "0.250 s")
+    assert "prefill tokens/s" not in entries(made(ledger.every_run, run_row(index=0, prefill_tokens_per_s=None)))

@@ -121,3 +121,9 @@ def test_a_glance_shows_the_memory_of_a_cell_whose_rate_is_spoilt(run_row: Row) 
     device = {"device_peak_bytes": 21_000_000_000, "device_peak_scope": "process"}
     (table,) = overview.glance(findings(run_row(flags=["throttled"], **device))).tables
     assert table.rows[0][3].text == "3.00 GB process, 21.0 GB device, 20.0 GB mlx's own counter"
+
+
+def test_a_glance_names_the_limit_that_runs_were_held_to(run_row: Row) -> None:
+    held = {"flags": ["limited"], "capacity_bytes": 2_000_000_000}
+    (table,) = overview.glance(findings(run_row(index=0), run_row(index=1, **held))).tables
+    assert {row[1].text for row in table.rows} == {"mlx@metal", "mlx@metal, held to 2 GB"}
