@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -54,6 +54,11 @@ class MachineProfile:
     takes at the plug. `peak_flops_per_s` is the rate of dense 16-bit matrix products with 32-bit sums at the rated clock, the
     highest among the variants that this profile covers. `memory_bytes_per_s` is the rated bandwidth of its memory. Each is None,
     or has its source beside it.
+
+    `matrix_flops_per_s` is the same rate of this very variant, where the bound covers a larger one too; `float32_flops_per_s`
+    that of products of 32-bit numbers; `launch_s` the seconds that starting one operation takes, however small it is.
+    `idle_power_w` and `load_power_w` are watts in `power_scope`: at rest, and while it trains. `family` names the machines that
+    reach like shares of their rates. `gpu_cores` tells variants apart that chip and memory do not.
     """
 
     name: str
@@ -69,6 +74,23 @@ class MachineProfile:
     peak_flops_source: str | None = None
     memory_bytes_per_s: float | None = None
     memory_rate_source: str | None = None
+    family: str | None = None
+    gpu_cores: int | None = None
+    matrix_flops_per_s: float | None = None
+    matrix_flops_source: str | None = None
+    float32_flops_per_s: float | None = None
+    float32_flops_source: str | None = None
+    launch_s: float | None = None
+    launch_source: str | None = None
+    idle_power_w: float | None = None
+    load_power_w: float | None = None
+    power_scope: str | None = None
+    power_source: str | None = None
+
+    @property
+    def rated_flops_per_s(self) -> float | None:
+        """The rate of dense 16-bit matrix products of this very variant."""
+        return self.matrix_flops_per_s or self.peak_flops_per_s
 
 
 class _Strict(BaseModel):
@@ -100,6 +122,18 @@ class _MachineRow(_Strict):
     peak_flops_source: Name | None = None
     memory_bytes_per_s: Annotated[float, Ge(1e9), Le(1e15)] | None = None
     memory_rate_source: Name | None = None
+    family: Name | None = None
+    gpu_cores: Annotated[int, Ge(1)] | None = None
+    matrix_flops_per_s: Annotated[float, Ge(1e9), Le(1e18)] | None = None
+    matrix_flops_source: Name | None = None
+    float32_flops_per_s: Annotated[float, Ge(1e9), Le(1e18)] | None = None
+    float32_flops_source: Name | None = None
+    launch_s: Annotated[float, Gt(0), Le(1e-2)] | None = None
+    launch_source: Name | None = None
+    idle_power_w: Annotated[float, Gt(0), Le(1e5)] | None = None
+    load_power_w: Annotated[float, Gt(0), Le(1e5)] | None = None
+    power_scope: Literal["gpu-board", "soc", "package", "wall"] | None = None
+    power_source: Name | None = None
 
 
 class _Models(_Strict):
@@ -204,6 +238,12 @@ def _refuse_without_source(path: Path, rows: list[_MachineRow]) -> None:
             ("board_power_w", "board_power_source"),
             ("peak_flops_per_s", "peak_flops_source"),
             ("memory_bytes_per_s", "memory_rate_source"),
+            ("matrix_flops_per_s", "matrix_flops_source"),
+            ("float32_flops_per_s", "float32_flops_source"),
+            ("launch_s", "launch_source"),
+            ("idle_power_w", "power_source"),
+            ("load_power_w", "power_source"),
+            ("load_power_w", "power_scope"),
         )
         if getattr(row, figure) is not None and getattr(row, source) is None
     ]

@@ -319,13 +319,30 @@ def test_a_faulty_machine_is_named(tmp_path):
         machine_profiles(tmp_path)
 
 
+LAPTOPS_AND_MINIS = {
+    *("mac-m1-16gb", "mac-m1-pro-16gb", "mac-m2-24gb", "mac-m2-pro-32gb", "mac-m3-max-128gb", "mac-m3-max-64gb"),
+    *("mac-m3-pro-18gb", "mac-m4-16gb", "mac-m4-pro-24gb", "mac-m4-pro-48gb", "mac-m4-max-128gb", "mac-m4-max-64gb"),
+}
+"""Of these Apple publishes no most at the wall that was found."""
+
+
 def test_a_machines_limits_are_the_published_ones_and_have_sources():
     profiles = {profile.name: profile for profile in machine_profiles()}
     figures = {name: (profile.board_power_w, profile.peak_flops_per_s) for name, profile in profiles.items()}
     assert figures["pc-rtx-4090"] == (450, 165.2e12)
     assert figures["h200"] == (700, 989.5e12)
     assert figures["mac-studio-m3-ultra"] == (270, 28.63e12)
-    assert all(profile.board_power_source and profile.peak_flops_source for profile in profiles.values())
+    assert all(profile.peak_flops_per_s and profile.peak_flops_source for profile in profiles.values())
+    assert all((profile.board_power_w is None) == (profile.board_power_source is None) for profile in profiles.values())
+    assert {name for name, (power_w, _) in figures.items() if power_w is None} <= LAPTOPS_AND_MINIS
+
+
+def test_variants_that_chip_and_memory_do_not_tell_apart_have_their_own_rate():
+    profiles = {profile.name: profile for profile in machine_profiles()}
+    sixty, eighty = profiles["mac-studio-m3-ultra"], profiles["mac-studio-m3-ultra-80-core"]
+    assert (sixty.gpu_cores, eighty.gpu_cores) == (60, 80)
+    assert sixty.rated_flops_per_s == pytest.approx(0.75 * eighty.rated_flops_per_s, rel=0.001)
+    assert profiles["pc-rtx-4090"].rated_flops_per_s == profiles["pc-rtx-4090"].peak_flops_per_s
 
 
 MACHINE = """
@@ -350,6 +367,11 @@ def test_a_machine_needs_no_limits(tmp_path):
         ("board_power_w = 300", "a.board_power_source: missing; say where the figure comes from"),
         ("peak_flops_per_s = 1e12", "a.peak_flops_source: missing; say where the figure comes from"),
         ("board_power_w = -1.0", "board_power_w"),
+        ("matrix_flops_per_s = 1e12", "a.matrix_flops_source: missing"),
+        ("float32_flops_per_s = 1e12", "a.float32_flops_source: missing"),
+        ("launch_s = 1e-6", "a.launch_source: missing"),
+        ("idle_power_w = 9.0", "a.power_source: missing"),
+        ('load_power_w = 9.0\npower_source = "here"', "a.power_scope: missing"),
         ("peak_flops_per_s = 165.2", "peak_flops_per_s"),  # TFLOPS by mistake
     ],
 )

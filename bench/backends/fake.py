@@ -5,15 +5,16 @@ model's `config.json` says, so that every ending of a real run can be played thr
 
     {"model_type": "fake", "vocab_size": 512, "max_position_embeddings": 4096, "parameters": 1000,
      "step_s": 0.01, "prefill_s": 0.01, "load_s": 0.0, "build_s": 0.0, "peak_bytes": 1000000, "loss": "constant",
-     "fail": "oom_device", "fail_at_step": 2}
+     "fail": "oom_device", "fail_at_step": 2, "fits_tokens": 4096}
 
-`step_s`, `prefill_s` and `peak_bytes` are numbers, or lists with one for each step, whose last repeats. Of serving a step is one
-batch of requests: `prefill_s` is its prefill, `step_s` its decode. `build_s` is a part of `load_s`, told
-and not waited for. The loss falls from step to step, unless `loss` says `constant` or `nan`.
+`step_s`, `prefill_s`, `peak_bytes` and `fits_tokens` are numbers, or lists with one for each step, whose last repeats. Of
+serving a step is one batch of requests: `prefill_s` is its prefill, `step_s` its decode. `build_s` is a part of `load_s`, told
+and not waited for. `parts` are those of
+memory, by name, told where a run asks for them. The loss falls from step to step, unless `loss` says `constant` or `nan`.
 `fail` is an exception's outcome (`oom_device`, `oom_host`, `device_lost`, `unsupported`, `crashed`), or `exit`, `sigkill`,
 `sigsegv` (the process ends so), `abort` (it writes `says` to its log and aborts, as C++ does), `hang` (it falls silent), `tokens`
 (it trains on other tokens than it was given).
-`fail_at_step` 0 fails while loading.
+`fail_at_step` 0 fails while loading. A step of more tokens than `fits_tokens` fails by `oom_device`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.backends.interface import Held, SeenStep, Session
+from bench.backends.interface import Held, PartsSession, SeenStep, Session
 from bench.backends.serving import Answer, seen_request
 from bench.data import Batches, TokenDigest, loss_mask
-from bench.record import OUTCOMES, Counters, Loaded, Outcome
+from bench.record import OUTCOMES, Counters, Loaded, Outcome, Parts
 from bench.spec import BackendName, Cell, Device
 
 
@@ -91,13 +92,15 @@ def _train(cell: Cell, batches: Batches, session: Session, config: Mapping[str, 
     began = time.perf_counter()
     end, peak_bytes = began, None
     for step in range(1, session.max_steps + 1):
-        _play(config, step)
+        _play(config, step, cell.workload.tokens_per_step)
         time.sleep(_at(config.get("step_s", 0.001), step))
         previous, end = end, time.perf_counter()
         seen = _seen(cell, batches, config, step)
         peak_bytes = seen.framework_peak_bytes
         if not session.step(_timed(seen, previous - began, end - previous)):
             break
+    if "parts" in config and isinstance(session, PartsSession):
+        session.parts(Parts(parts=config["parts"], how="played"))
     return Counters(framework_peak_bytes=peak_bytes, compile_s=0.0)
 
 
@@ -106,7 +109,7 @@ def _serve(cell: Cell, batches: Batches, session: Session, config: Mapping[str, 
     origin_s, peak_bytes = time.perf_counter(), None
     for number in range(1, session.max_steps + 1):
         began_s = time.perf_counter()
-        _play(config, number)
+        _play(config, number, cell.workload.tokens_per_step)
         time.sleep(_at(config.get("prefill_s", 0.001), number))
         first_s = time.perf_counter()
         time.sleep(_at(config.get("step_s", 0.001), number))
@@ -119,8 +122,11 @@ def _serve(cell: Cell, batches: Batches, session: Session, config: Mapping[str, 
     return Counters(framework_peak_bytes=peak_bytes, compile_s=0.0)
 
 
-def _play(config: Mapping[str, Any], step: int) -> None:
-    """Fail now, if the config says so for this step."""
+def _play(config: Mapping[str, Any], step: int, tokens: int = 0) -> None:
+    """Fail now, if the config says so for this step, or for so many tokens."""
+    fitting = _at(config.get("fits_tokens"), step)
+    if fitting is not None and tokens > fitting:
+        raise FakeFault(f"oom_device: {tokens} tokens, and {fitting} fit")
     fail = config.get("fail")
     if fail is None or fail == "tokens" or step != config.get("fail_at_step", 1):
         return

@@ -11,11 +11,12 @@ largest matrix of Llama 3.3 70B, 8192 × 28672, 3.8 GB. On CUDA its kernel needs
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bench.backends.hf_attention import BUILT
 from bench.backends.hf_device import require
-from bench.backends.hf_weights import values_of
+from bench.backends.hf_weights import Values, values_of
 from bench.backends.interface import Session, UnsupportedError
 from bench.spec import Cell, Workload
 
@@ -24,17 +25,17 @@ WINDOWED = ("mistral", "qwen2", "qwen3")
 `null` means none, and the one form of an architecture holds no nulls."""
 
 
-def build(cell: Cell, session: Session) -> Any:
+def build(cell: Cell, session: Session, source: Callable[[Any, Cell], Values] | None = None) -> Any:
     """The base model on the cell's device, every weight in its final precision, without adapters.
 
-    A `transformers.PreTrainedModel`. Raises UnsupportedError for an architecture that transformers cannot build or a device
-    that torch does not see.
+    A `transformers.PreTrainedModel`. `source` gives the values in place of the cell's own: the predictor's take no memory.
+    Raises UnsupportedError for an architecture that transformers cannot build or a device that torch does not see.
     """
     require(cell.device)
     model = _skeleton(cell)
     quantizer = _quantize_skeleton(model, cell) if cell.workload.quantization_bits else None
     model.tie_weights()
-    _materialise(model, cell, session)
+    _materialise(model, cell, session, (source or values_of)(model, cell))
     model.tie_weights()
     if quantizer is not None:
         quantizer.postprocess_model(model)
@@ -148,12 +149,11 @@ def _quantize_skeleton(model: Any, cell: Cell) -> Any:
     return quantizer
 
 
-def _materialise(model: Any, cell: Cell, session: Session) -> None:
+def _materialise(model: Any, cell: Cell, session: Session, values_for: Values) -> None:
     """Make every parameter that is still on the meta device, in the order of the model, and move the buffers."""
     import torch
 
     trainable = cell.workload.method == "full"
-    values_for = values_of(model, cell)
     for name, empty in list(model.named_parameters()):
         path, _, leaf = name.rpartition(".")
         owner = model.get_submodule(path)

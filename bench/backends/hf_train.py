@@ -19,9 +19,10 @@ from typing import Any
 from bench.backends import hf_device
 from bench.backends.hf_attention import held_to
 from bench.backends.hf_build import count_parameters, count_trainable
+from bench.backends.hf_parts import Further
 from bench.backends.hf_readback import implementation, refuse_fallback
 from bench.backends.hf_watch import Feed, Watch, as_callback
-from bench.backends.interface import Session, UnsupportedError
+from bench.backends.interface import PartsSession, Session, UnsupportedError
 from bench.data import Batches
 from bench.record import Counters, Loaded
 from bench.spec import Cell, Device
@@ -53,7 +54,9 @@ def train(
     since_s = time.perf_counter() if started_s is None else started_s
     workload = cell.workload
     with TemporaryDirectory(prefix="wingspan-hf-") as folder:
-        trainer = _trainer(model, cell, batches, session.max_steps, folder)
+        asks = session if isinstance(session, PartsSession) else None
+        trainer = _trainer(model, cell, batches, session.max_steps + (asks is not None), folder)
+        further = None if asks is None else Further(trainer, model, cell, asks)
         feed = Feed(trainer.data_collator, workload.gradient_accumulation)
         trainer.data_collator = feed
 
@@ -71,10 +74,20 @@ def train(
                 )
             )
 
-        trainer.add_callback(as_callback(Watch(cell.device, feed, session), tell_loaded))
+        trainer.add_callback(as_callback(Watch(cell.device, feed, session), tell_loaded, further))
         with held_to(cell.implementation.attention):
-            trainer.train()
-    return replace(hf_device.counters(cell.device), compile_s=_compiled_s(cell))
+            _run(trainer, further)
+    before = further.counters if further else None
+    return replace(before or hf_device.counters(cell.device), compile_s=_compiled_s(cell))
+
+
+def _run(trainer: Any, further: Further | None) -> None:
+    try:
+        trainer.train()
+    except Exception as error:  # whatever the further step dies of, the measured ones before it are whole
+        if further is None or not further.under_way:
+            raise
+        further.fail(error)
 
 
 def _compiled_s(cell: Cell) -> float:

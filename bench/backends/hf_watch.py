@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.backends import hf_device
+from bench.backends.hf_parts import Further
 from bench.backends.interface import SeenStep, Session
 from bench.data import TokenDigest
 from bench.spec import Device
@@ -118,8 +119,11 @@ class Watch:
         )
 
 
-def as_callback(watch: Watch, begin: Callable[[], None]) -> Any:
-    """A `transformers.TrainerCallback` that drives the watch; `begin` is called once all is in place, before the clock starts."""
+def as_callback(watch: Watch, begin: Callable[[], None], further: Further | None = None) -> Any:
+    """A `transformers.TrainerCallback` that drives the watch; `begin` is called once all is in place, before the clock starts.
+
+    `further` makes one more step of it once enough were measured, or the last but one of the trainer's steps is over.
+    """
     from transformers import TrainerCallback
 
     def on_train_begin(args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -127,11 +131,20 @@ def as_callback(watch: Watch, begin: Callable[[], None]) -> Any:
         watch.training_begins()
 
     def on_step_end(args: Any, state: Any, control: Any, **_: Any) -> None:
-        watch.step_ended()
+        if further is None or not further.under_way:
+            watch.step_ended()
+        else:
+            further.end()
+            control.should_training_stop = True
 
     def on_log(args: Any, state: Any, control: Any, logs: Mapping[str, float], **_: Any) -> None:
         # The summary at the end of training carries no "loss".
-        if "loss" in logs and not watch.loss_told(state.global_step, logs["loss"]):
+        if "loss" not in logs or (further is not None and further.over):
+            return
+        goes_on = watch.loss_told(state.global_step, logs["loss"])
+        if further is not None and (not goes_on or state.global_step == state.max_steps - 1):
+            goes_on = further.begin()
+        if not goes_on:
             control.should_training_stop = True
 
     callback = TrainerCallback()

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bench.data import Batches
-from bench.record import Counters, Loaded, Outcome
+from bench.record import Counters, Loaded, Outcome, Parts
 from bench.spec import BackendName, Cell, Device
 
 
@@ -91,6 +91,14 @@ class Session(Protocol):
 
     def request(self, seen: SeenRequest) -> bool:
         """One batch of requests is served. False: stop serving now."""
+
+
+@runtime_checkable
+class PartsSession(Session, Protocol):
+    """A session that also wants to know the parts of memory: of one more step, untimed, once it has seen enough of them."""
+
+    def parts(self, parts: Parts) -> None:
+        """What each part had at the peak, or why it cannot be told. To be called once; the run's figures are complete by then."""
 
 
 class Backend(Protocol):

@@ -24,6 +24,8 @@ GROUP_SIZE = 64
 UNTIED_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 """Families whose transformers config leaves head and embedding untied when it says nothing; mlx-lm's Llama would tie them."""
 LEFT_UNQUANTIZED = ("embed_tokens", "lm_head")
+"""As transformers with bitsandbytes leaves them, so that both stacks train the same model. mlx-lm's own `convert` quantises both,
+which takes 3.0 GB less of Llama 3.3 70B."""
 
 
 def build(cell: Cell, session: Session) -> Any:
@@ -36,10 +38,10 @@ def build(cell: Cell, session: Session) -> Any:
     from mlx import nn
 
     workload = cell.workload
-    model = _empty_model(workload)
+    model = empty_model(workload)
     model.update(values_of(model, workload))
     if workload.quantization_bits is not None:
-        nn.quantize(model, GROUP_SIZE, workload.quantization_bits, mode="affine", class_predicate=_is_quantized)
+        nn.quantize(model, GROUP_SIZE, workload.quantization_bits, mode="affine", class_predicate=is_quantized)
     for what, part in _parts(model):
         session.progress(what)
         for _, module in part.named_modules():
@@ -51,12 +53,19 @@ def build(cell: Cell, session: Session) -> Any:
 
 
 def attach_adapters(model: Any, workload: Workload) -> None:
-    """Leave trainable what the method trains: everything (full), or fresh LoRA matrices on a frozen base (lora, qlora).
+    """`add_adapters`, and evaluate them."""
+    import mlx.core as mx
+
+    add_adapters(model, workload)
+    mx.eval(model.parameters())
+
+
+def add_adapters(model: Any, workload: Workload) -> None:
+    """Leave trainable what the method trains: everything (full), or fresh, lazy LoRA matrices on a frozen base (lora, qlora).
 
     A is uniform within 1/√(input width) and B zero, in `trainable_dtype`; their product is scaled by alpha / rank. Raises
     UnsupportedError where a block lacks a module that is to be adapted.
     """
-    import mlx.core as mx
     from mlx_lm.tuner.utils import linear_to_lora_layers
 
     if not workload.has_adapters:
@@ -74,7 +83,6 @@ def attach_adapters(model: Any, workload: Workload) -> None:
     for _, adapter in adapters(model):
         for matrix in ("lora_a", "lora_b"):
             adapter[matrix] = adapter[matrix].astype(dtype_of(workload.trainable_dtype))
-    mx.eval(model.parameters())
 
 
 def adapters(model: Any) -> Iterator[tuple[str, Any]]:
@@ -114,7 +122,7 @@ def dtype_of(name: str) -> Any:
     return getattr(mx, name)
 
 
-def _empty_model(workload: Workload) -> Any:
+def empty_model(workload: Workload) -> Any:
     """mlx-lm's model for the architecture; its arrays are lazy, so nothing is allocated yet."""
     from mlx.utils import tree_flatten
     from mlx_lm.utils import _get_classes as classes_of  # private, but what `mlx_lm.load` calls, and it knows the aliases
@@ -152,7 +160,7 @@ def mlx_config(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**spelt, **{name: value for name, value in config.items() if value is not None}}
 
 
-def _is_quantized(path: str, module: Any) -> bool:
+def is_quantized(path: str, module: Any) -> bool:
     return hasattr(module, "to_quantized") and not path.endswith(LEFT_UNQUANTIZED)
 
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.backends.interface import SeenStep, Session
+from bench.backends.interface import PartsSession, SeenStep, Session
 from bench.backends.mlx_feed import Feed
 from bench.data import Batches
-from bench.record import Counters
+from bench.record import Counters, Parts
 from bench.spec import Cell, Workload
 
 
@@ -53,11 +53,37 @@ def train(model: Any, cell: Cell, batches: Batches, session: Session) -> Counter
         watch = Watch(session, feed, began_s=time.perf_counter())
         with suppress(_EarlyExitError):
             mlx_lm_train(model, optimizer, batches, args=args, iterate_batches=feed, training_callback=watch)
+    peak_bytes = mx.get_peak_memory()
+    if isinstance(session, PartsSession):
+        session.parts(parts(model, optimizer, peak_bytes, adapted=workload.has_adapters))
     return Counters(
-        framework_peak_bytes=mx.get_peak_memory(),
+        framework_peak_bytes=peak_bytes,
         cache_peak_bytes=gauge.peak_bytes,
         compile_s=compile_s(cell.implementation.compile),
     )
+
+
+PARTS_HOW = "sizes of the arrays that stay; the rest of MLX's peak is what steps add to them"
+
+
+def parts(model: Any, optimizer: Any, peak_bytes: int, *, adapted: bool) -> Parts:
+    """What of MLX's peak the arrays have that live throughout, and the rest: gradients, activations and logits together.
+
+    No tracker can follow a lazy graph: which of its arrays live at the peak is the scheduler's secret.
+    """
+    from mlx.utils import tree_flatten
+
+    def sizes(tree: Any) -> int:
+        return sum(array.nbytes for _, array in tree_flatten(tree) if hasattr(array, "nbytes"))
+
+    trained_bytes = sizes(model.trainable_parameters())
+    adapters_bytes = trained_bytes if adapted else 0
+    kept = {
+        "weights": sizes(model.parameters()) - adapters_bytes,
+        "adapters": adapters_bytes,
+        "optimizer": sizes(optimizer.state),
+    }
+    return Parts(parts={**kept, "rest": max(0, peak_bytes - sum(kept.values()))}, how=PARTS_HOW)
 
 
 def make_optimizer(workload: Workload) -> Any:

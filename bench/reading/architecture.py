@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 
 from bench.model import FAMILIES, Model, model_from_config
 from bench.reading.bounds import Epsilon, Heads, Inner, Layers, LayerType, Positions, Share, Spread, Vocabulary, Width
+from bench.reading.decoders import other_kind
 from bench.reading.gemma3 import PUBLISHED_DEFAULTS, Gemma3Config, LayeredRope, gemma3_faults, gemma3_form
 from bench.reading.rope import Rope, Theta, classic_rope, rope_faults
 from bench.reading.strict import BadFile, Problem, beyond_json, key_path, meant, one_of, problems_of, shown
@@ -120,6 +121,10 @@ def model_of(name: str, config: object, file: str) -> Model:
     """
     if not isinstance(config, dict):
         raise BadFile([Problem(file, "", f"expected a table of settings, got {shown(config)}; {REMEDY}")])
+    other = other_kind(config)
+    if other is not None:
+        message = f"{shown(config['model_type'])} is {other}, and only decoder-only models are trained here; name another model"
+        raise BadFile([Problem(file, "model_type", message)])
     if config.get("text_config") is not None or config.get("model_type") in MULTIMODAL:
         return _language_model(name, config, file)
     problems = [Problem(file, key_path(where), f"{what}; {REMEDY}") for where, what in beyond_json(config)]
@@ -151,7 +156,8 @@ def _language_model(name: str, config: Mapping[str, Any], file: str) -> Model:
     family = part.get("model_type") if isinstance(part, dict) else None
     if family not in FAMILIES:
         what = f"a multimodal model whose language model is {shown(family)}, not {one_of(FAMILIES)}"
-        raise BadFile([Problem(file, "text_config.model_type", f"{what}; name another model")])
+        alone = ", or a file of its text_config alone" if isinstance(family, str) else ""
+        raise BadFile([Problem(file, "text_config.model_type", f"{what}; name another model{alone}")])
     filled = {**(PUBLISHED_DEFAULTS if family == "gemma3_text" else {}), **part}
     if filled.get("tie_word_embeddings") is None and config.get("tie_word_embeddings") is not None:
         filled["tie_word_embeddings"] = config["tie_word_embeddings"]

@@ -13,12 +13,12 @@ import pytest
 from tiny_models import LLAMA
 
 from bench.backends import mlx_train
-from bench.backends.interface import SeenStep
+from bench.backends.interface import SeenRequest, SeenStep
 from bench.backends.mlx_build import attach_adapters, build
 from bench.backends.mlx_train import CacheGauge, make_optimizer, train
 from bench.data import Batches
 from bench.model import model_from_config
-from bench.record import Loaded
+from bench.record import Loaded, Parts
 from bench.spec import Cell, Implementation, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"
@@ -39,6 +39,19 @@ class Recorder:
     def step(self, seen: SeenStep) -> bool:
         self.steps.append(seen)
         return len(self.steps) < self.enough
+
+
+@dataclass
+class Curious(Recorder):
+    """A session that asks for the parts of memory, too."""
+
+    told: list[Parts] = field(default_factory=list)
+
+    def request(self, seen: SeenRequest) -> bool:
+        raise AssertionError("nothing is served")
+
+    def parts(self, parts: Parts) -> None:
+        self.told.append(parts)
 
 
 def cell_of(how: Implementation | None = None, layers: int = 2, **declared: Any) -> Cell:
@@ -181,6 +194,24 @@ def test_peaks_cover_training_alone() -> None:
     assert peaks.reserved_peak_bytes is None
     assert peaks.cache_peak_bytes is not None
     assert peaks.cache_peak_bytes > 0
+
+
+@pytest.mark.parametrize(("method", "adapters"), [("full", False), ("lora", True)])
+def test_parts_are_the_arrays_that_stay_and_the_rest_of_the_peak(method: str, adapters: bool) -> None:
+    """Float32 throughout: four bytes a parameter, and two moments for each that is trained, beside the optimizer's scalars."""
+    from mlx.utils import tree_flatten
+
+    session = Curious()
+    model = trained(session, method=method)
+    (told,) = session.told
+    trainable, everything = (
+        sum(array.nbytes for _, array in tree_flatten(each)) for each in (model.trainable_parameters(), model.parameters())
+    )
+    assert told.parts["adapters"] == (trainable if adapters else 0)
+    assert told.parts["weights"] == everything - told.parts["adapters"]
+    assert 0 <= told.parts["optimizer"] - 2 * trainable < 1000
+    assert told.parts["rest"] > 0
+    assert sum(told.parts.values()) == session.steps[-1].framework_peak_bytes
 
 
 def test_the_cache_gauge_is_the_default_threshold_with_a_memory() -> None:

@@ -232,7 +232,7 @@ def test_of_a_multimodal_model_the_language_model_is_taken(family):
         (
             {"model_type": "seer", "text_config": {"model_type": "mamba", "vocab_size": 512}},
             'text_config.model_type: a multimodal model whose language model is "mamba", not one of llama, mistral, qwen2, '
-            "qwen3, gemma3_text; name another model",
+            "qwen3, gemma3_text; name another model, or a file of its text_config alone",
         ),
         (
             {"model_type": "seer", "text_config": 3},
