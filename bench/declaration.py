@@ -18,7 +18,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from annotated_types import MinLen
+from annotated_types import Ge, Le, MinLen
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -40,7 +40,9 @@ from bench.spec import (
     DEVICES,
     IMPLEMENTATION_FIELDS,
     MODULE_SETS,
+    SEARCHED,
     BadInput,
+    Frontier,
     Implementation,
     Measure,
     Suite,
@@ -49,6 +51,7 @@ from bench.spec import (
 )
 
 MAX_PASSES = 8
+_STEP = Annotated[int, Ge(1), Le(2**20)]
 ARM_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 BACKEND_ENTRIES = (*BACKENDS, *(f"{name}@{device}" for name in BACKENDS for device in DEVICES))
 
@@ -64,6 +67,7 @@ class Declared:
     arm: list[dict[str, Any]] = field(default_factory=list)
     exclude: list[dict[str, Any]] = field(default_factory=list)
     measure: dict[str, Any] = field(default_factory=dict)
+    frontier: dict[str, Any] = field(default_factory=dict)
     budget: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -99,7 +103,21 @@ def schema() -> dict[str, Any]:
     made["required"] = ["question"]
     made["$defs"]["Exclude"]["required"] = ["reason"]
     made["$defs"]["Arm"]["required"] = ["name", "backend"]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    for name in SEARCHED:
+        made["$defs"][f"Span_{name}"]["required"] = ["from", "to"]
+    whole: dict[str, Any] = _whole(made)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}
+
+
+def _whole(value: Any) -> Any:
+    """Whole numbers without a point. Python keeps one of two types that compare equal, such as of bounds 10 and 10.0, whichever
+    module was imported first.
+    """
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _model(text: str, info: ValidationInfo) -> Model:
@@ -184,6 +202,7 @@ def suite_file() -> type[BaseModel]:
         "arm": list_of[_table("Arm", arm_fields())],
         "exclude": list_of[_table("Exclude", fields() | {"reason": text})],
         "measure": _table("Measure", _measure_fields()),
+        "frontier": _table("Frontier", _frontier_fields()),
         "budget": _table("Budget", {"minutes": _required(suite["budget_minutes"])}),
     }
     return _table("Suite", tables)
@@ -192,9 +211,12 @@ def suite_file() -> type[BaseModel]:
 def _plain(parsed: BaseModel, content: Mapping[str, Any]) -> Declared:
     """The parsed tables as dictionaries of what was said, in the order in which `content` said it."""
     found = _said(parsed, content)
-    for name in ("sweep", "fixed", "measure", "budget"):
+    for name in ("sweep", "fixed", "measure", "frontier", "budget"):
         if name in found:
             found[name] = _said(found[name], content[name])
+    spans = {name: value for name, value in found.get("frontier", {}).items() if name in SEARCHED}
+    for name, span in spans.items():
+        found["frontier"][name] = _said(span, content["frontier"][name])
     for name in ("arm", "exclude"):
         if name in found:
             found[name] = [_said(each, said) for each, said in zip(found[name], content[name], strict=True)]
@@ -224,6 +246,14 @@ def _measure_fields() -> dict[str, Any]:
     return get_type_hints(Measure, include_extras=True)
 
 
+@cache
+def _frontier_fields() -> dict[str, Any]:
+    """Spans of the fields that may be searched, each with the bounds of its field."""
+    ends = {name: dict.fromkeys(("from", "to"), fields()[name]) for name in SEARCHED}
+    spans = {name: _table(f"Span_{name}", {**ends[name], "step": _STEP}) for name in SEARCHED}
+    return {**spans, "model": bool, "confirm_steps": get_type_hints(Frontier, include_extras=True)["confirm_steps"]}
+
+
 def _remedy(details: ErrorDetails) -> str:
     """What to do about a fault, where the kind of fault alone does not say it."""
     location, value, kind = details["loc"], details["input"], details["type"]
@@ -251,7 +281,7 @@ def _is_number(text: str) -> bool:
 def _place(key: str, table: Location) -> str:
     """Where an unknown key belongs, or which key of this table was meant."""
     homes = dict.fromkeys(fields(), "[sweep] or [fixed]") | dict.fromkeys(_measure_fields(), "[measure]")
-    homes |= {"minutes": "[budget]", "name": "[[arm]]", "reason": "[[exclude]]"}
+    homes |= {"minutes": "[budget]", "name": "[[arm]]", "reason": "[[exclude]]", "confirm_steps": "[frontier]"}
     homes |= dict.fromkeys(("question", "repeats"), "the top of the file, above the first [table]")
     if key in homes:
         return f"it belongs in {homes[key]}"
@@ -261,6 +291,7 @@ def _place(key: str, table: Location) -> str:
         "arm": [*arm_fields()],
         "exclude": [*fields(), "reason"],
         "measure": [*_measure_fields()],
+        "frontier": [*_frontier_fields()] if len(table) == 1 else ["from", "to", "step"],
         "budget": ["minutes"],
     }
     return meant(key, allowed[str(table[0])] if table else ["question", "repeats", *allowed])

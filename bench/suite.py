@@ -15,13 +15,25 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from bench import searched
 from bench.declaration import Declared, declared, fields, schema
 from bench.expand import IN_EVERY_ID, cells_of, exclusion_of
 from bench.model import Model
 from bench.reading.architecture import smallest_adapted_dimension
 from bench.reading.strict import BadFile, Problem, first_of, meant, printable, read_toml, shown
 from bench.real import with_real_weights
-from bench.spec import FEWEST_JUDGED_STEPS, Arm, BackendName, Cell, Device, Exclusion, Measure, Scalar, Suite, Workload
+from bench.spec import (
+    FEWEST_JUDGED_STEPS,
+    Arm,
+    BackendName,
+    Cell,
+    Device,
+    Exclusion,
+    Measure,
+    Scalar,
+    Suite,
+    Workload,
+)
 
 __all__ = ["MAX_CELLS", "SuiteError", "read_suite", "schema"]
 
@@ -98,6 +110,7 @@ def _together(said: Declared, content: Mapping[str, Any], stem: str, blamed: set
     yield from _twice(said)
     yield from _namesakes(said)
     yield from _warmup(said, content)
+    yield from searched.faults(said, content)
     if len(said.exclude) > MAX_EXCLUSIONS:
         yield "exclude", f"{len(said.exclude):,} exclusions; at most {MAX_EXCLUSIONS} can be meant"
         return
@@ -227,7 +240,7 @@ def _beyond_models(said: Declared, cells: list[Cell]) -> Faults:
     """Values that some model cannot take, one fault for each value."""
     beyond: dict[tuple[str, int, str], dict[str, int]] = defaultdict(dict)
     for cell in cells:
-        for name, value, limit_name, limit in _limits(cell.workload):
+        for name, value, limit_name, limit in limits_of(cell.workload):
             if limit is not None and value is not None and value > limit:
                 beyond[name, value, limit_name][cell.workload.model.name] = limit
     for (name, value, limit_name), models in beyond.items():
@@ -235,7 +248,7 @@ def _beyond_models(said: Declared, cells: list[Cell]) -> Faults:
         yield _path_of(said, name, value), f"{value} exceeds the {limit_name} of {whose}"
 
 
-def _limits(work: Workload) -> Iterator[tuple[str, int | None, str, int | None]]:
+def limits_of(work: Workload) -> Iterator[tuple[str, int | None, str, int | None]]:
     """(field, its value, what limits it, the limit) for one cell's work."""
     config = work.model.config
     positions = config.get("max_position_embeddings")
@@ -267,6 +280,7 @@ def _suite(name: str, said: Declared) -> Suite:
         arms=tuple(Arm(arm["name"], tuple((key, arm[key]) for key in arm if key != "name")) for arm in said.arms),
         exclude=tuple(Exclusion(_where(each), each.get("reason", "")) for each in said.exclude if _where(each)),
         measure=Measure(**said.measure),
+        frontier=searched.frontier(said.frontier),
         budget_minutes=said.budget.get("minutes"),
         **given,
     )

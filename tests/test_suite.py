@@ -181,7 +181,7 @@ steps = true
         "fixed.batch_size: 1000000000 is out of range: must be at most 4096",
         'fixed.optimizer: unknown optimizer "adam"; did you mean "adamw"?',
         "measure.steps: expected a whole number, got true",
-        "colour: unknown key; use one of question, repeats, sweep, fixed, arm, exclude, measure, budget",
+        "colour: unknown key; use one of question, repeats, sweep, fixed, arm, exclude, measure, frontier, …",
         "question: missing; say in one sentence what the suite asks",
         "fixed.rank: is swept too; a field is either fixed or swept",
         'sweep.model: "llama-3.1-8b" stands twice',

@@ -7,7 +7,7 @@ harmless text, summaries, comparisons, and names for parties, workloads and impl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -37,7 +37,8 @@ class Findings:
     addition `party` (or `above`, `below`) and `row`, the names of parties and workloads, and the names of implementations:
     `implementation_name`, or `implementations` for both sides. `implementations` maps (backend, implementation) to its name.
     `place` of a summary is its party, shortened to the backend where all is on one machine.
-    `copies` are (machine, run id) of rows left out because their run id is counted already.
+    `copies` are (machine, run id) of rows left out because their run id is counted already. `parts` are the measured parts of
+    memory: `run_id`, `scope` (the part), `value` (bytes).
     """
 
     runs: pd.DataFrame
@@ -47,6 +48,7 @@ class Findings:
     profiles: tuple[MachineProfile, ...]
     damaged: tuple[tuple[str, str], ...]
     copies: tuple[tuple[str, str], ...]
+    parts: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def drawn_profiles(self) -> list[MachineProfile]:
@@ -86,8 +88,9 @@ def gather(
     steps: pd.DataFrame,
     profiles: Sequence[MachineProfile] = (),
     damaged: Iterable[tuple[str, str]] = (),
+    readings: pd.DataFrame | None = None,
 ) -> Findings:
-    """The evidence in raw tables; `damaged` are (path, reason)."""
+    """The evidence in raw tables; `damaged` are (path, reason), `readings` those that the parts of memory are among."""
     harmless = _harmless(runs.reindex(columns=[*runs.columns, *(c for c in _SHOWN if c not in runs)]))
     prepared, left_out = analysis.prepare(harmless), analysis.copies(harmless)
     copies = tuple(zip(left_out["machine"], left_out["run_id"], strict=True))
@@ -105,7 +108,14 @@ def gather(
     prepared = prepared.join(analysis.describe_steps(steps), on="run_id")
     prepared["reason"] = [reason if isinstance(reason, str) else "" for reason in prepared["reason"]]
     named = tuple(sorted((wording.plain(path), wording.plain(reason)) for path, reason in damaged))
-    return Findings(prepared, summaries, in_order(comparisons), names, tuple(profiles), named, copies)
+    return Findings(prepared, summaries, in_order(comparisons), names, tuple(profiles), named, copies, _parts(readings))
+
+
+def _parts(readings: pd.DataFrame | None) -> pd.DataFrame:
+    if readings is None:
+        return pd.DataFrame()
+    found = readings[readings["meter"] == "parts"]
+    return found.assign(scope=[wording.plain(scope) for scope in found["scope"]])
 
 
 def _held(tier: str) -> str:

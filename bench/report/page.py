@@ -24,6 +24,7 @@ from bench.report.conditions import conditions
 from bench.report.document import Document, Section
 from bench.report.energy import energy
 from bench.report.findings import Findings, gather
+from bench.report.frontier import frontier, parts
 from bench.report.ladder import ladders
 from bench.report.markdown import literal
 from bench.report.serving import serving
@@ -63,9 +64,11 @@ def write(folder: Path, out: Path) -> Written:
     Each file appears whole or not at all. Raises OSError naming the file where writing fails.
     """
     runs, steps = read(folder, "runs"), read(folder, "steps", ["run_id", "phase", "duration_s"])
-    damaged = (*runs.damaged, *steps.damaged)
+    readings = read(folder, "readings", ["run_id", "meter", "scope", "value"])
+    damaged = (*runs.damaged, *steps.damaged, *readings.damaged)
     named = [(_relative(each.path, folder), each.reason) for each in damaged]
-    document = compose(runs.rows.to_pandas(), steps.rows.to_pandas(), machine_profiles(), named)
+    measured, taken, read_off = (each.rows.to_pandas() for each in (runs, steps, readings))
+    document = compose(measured, taken, machine_profiles(), named, read_off)
     figures = {out / "figures" / f"{figure.name}.svg": figure.svg for figure in document.figures}
     contents = {out / "lesson.html": to_html(document), out / "lesson.md": to_markdown(document), **figures}
     for path, text in contents.items():
@@ -82,9 +85,10 @@ def compose(
     steps: pd.DataFrame,
     profiles: Sequence[MachineProfile] = (),
     damaged: Iterable[tuple[str, str]] = (),
+    readings: pd.DataFrame | None = None,
 ) -> Document:
-    """The report on the rows of `runs` and `steps`; `damaged` are (path, reason) of files that could not be read."""
-    findings = gather(runs, steps, profiles, damaged)
+    """The report on the rows of `runs`, `steps` and `readings`; `damaged` are (path, reason) of files that could not be read."""
+    findings = gather(runs, steps, profiles, damaged, readings)
     copied = (ledger.copies(findings),) if findings.copies else ()
     broken = (ledger.damaged(findings),) if findings.damaged else ()
     sections = (_NO_RUNS, *broken) if findings.runs.empty else (*_sections(findings), *copied, *broken)
@@ -107,6 +111,7 @@ def to_markdown(document: Document) -> str:
 def _sections(findings: Findings) -> tuple[Section, ...]:
     makers = (
         *(overview.machines, overview.software, overview.glance, conditions, results.memory, results.speed, results.ratios),
+        *(frontier, parts),
         *(ladders, serving, energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run, ledger.provenance),
     )
     return tuple(section for make in makers if (section := make(findings)) is not None)

@@ -1,0 +1,1 @@
+"""Where models stop fitting: the largest of something that runs, predicted, or found by trying."""
