@@ -1,7 +1,8 @@
 """The command line: the whole story on one screen.
 
-    doctor   what works here          plan     what a suite would measure
-    run      measure it               report   write it down
+    doctor     what works here        plan       what a suite would measure
+    predict    what a cell will need  frontier   where models stop fitting
+    run        measure it             report     write it down
 
 In: arguments. Out: an exit code (0 done, 2 usage or bad input, 3 a cell failed, 4 results tainted or partly unreadable, 75
 another sweep holds the machine, 130 interrupted); with `--json` one JSON document on standard output and nothing else. Messages
@@ -85,6 +86,25 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON doc
 machine_option = click.option("--machine-name", metavar="NAME", help="Call this machine so, whatever its hardware matches.")
 
 
+memory_limit_option = click.option(
+    "--memory-limit", type=Size(), metavar="SIZE", help="Hold every run to this much memory, e.g. 24GB or 22GiB."
+)
+memory_like_option = click.option(
+    "--memory-like", metavar="MACHINE", help="Hold every run to what this machine of the catalogue has: shows fit."
+)
+memory_watchdog_option = click.option(
+    "--memory-watchdog",
+    type=MemoryShare(),
+    default="95%",
+    show_default=True,
+    metavar="SHARE",
+    help="End a run on unified memory or the CPU when more of the computer's memory is in use; off lets it swap.",
+)
+
+
+try_anyway_option = click.option("--try-anyway", is_flag=True, help="Don't skip what is predicted not to fit.")
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="wingspan")
 def cli() -> None:
@@ -92,14 +112,19 @@ def cli() -> None:
 
 
 @cli.command()
+@click.option("--calibrate", is_flag=True, help="Measure products and copies on each device, in a child, and keep the rates.")
+@results_option
 @json_option
 @machine_option
-def doctor(as_json: bool, machine_name: str | None) -> None:
+def doctor(calibrate: bool, results: Path, as_json: bool, machine_name: str | None) -> None:
     """What this machine is; which backends and meters work here, which don't, why, and the remedy."""
     from bench import doctor as diagnosis
+    from bench.own_rates import keep
 
     with bad_input():
-        found = diagnosis.diagnose(_machine(machine_name))
+        found = diagnosis.diagnose(_machine(machine_name), calibrate=calibrate)
+        if calibrate:
+            keep(results, found.machine, found.rates)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else diagnosis.describe(found))
 
 
@@ -109,11 +134,15 @@ def doctor(as_json: bool, machine_name: str | None) -> None:
 @only_option
 @repeats_option
 @click.option("--machine", "profile", metavar="NAME", help="Plan for a machine of the catalogue instead of this one.")
+@try_anyway_option
 @json_option
-def plan(suite: str, results: Path, only: str | None, repeats: int | None, profile: str | None, as_json: bool) -> None:
-    """Every cell of SUITE: what would be measured here, what is done, what is skipped and why."""
+def plan(
+    suite: str, results: Path, only: str | None, repeats: int | None, profile: str | None, try_anyway: bool, as_json: bool
+) -> None:
+    """Every cell of SUITE: what would be measured here, what is done, what is skipped and why; and what is predicted of each."""
     from bench import plan as planning
     from bench import store
+    from bench.predict.answer import foreteller
     from bench.suite import read_suite
 
     with bad_input():
@@ -121,10 +150,64 @@ def plan(suite: str, results: Path, only: str | None, repeats: int | None, profi
         stored = store.tallies(results, machine.machine_id, declared.name)
         holes = planning.hole if profile is None else planning.refusal
         planned = planning.plan(
-            declared, machine, stored.by_cell, only=only, repeats=repeats, capabilities=holes, durations=stored.durations
-        )
+            declared, machine, stored.by_cell, only=only, repeats=repeats, capabilities=holes, durations=stored.durations,
+            foretell=foreteller(machine, results=results), try_anyway=try_anyway,
+        )  # fmt: skip
     click.echo(json.dumps(planned.to_json(), indent=2) if as_json else planning.describe(planned))
     _end(stored.damaged)
+
+
+@cli.command()
+@click.option("--model", required=True, metavar="M", help="A catalogue name, a size such as 8b, or the path of a config.json.")
+@click.option("--method", required=True, type=click.Choice(["full", "lora", "qlora", "serve"]), help="What is done with it.")
+@click.option("--machine", "profile", metavar="NAME", help="A machine of the catalogue; this computer where not given.")
+@click.option("--backend", metavar="B", help="hf, unsloth or mlx, or hf@cpu; mlx on a Mac, hf beside a card where not given.")
+@click.option("--batch-size", type=click.IntRange(1, 4096), help="Sequences at a time; 1 where not given.")
+@click.option("--sequence-length", type=click.IntRange(2, 2**20), help="Tokens of a sequence in training; 2048.")
+@click.option("--gradient-checkpointing/--no-gradient-checkpointing", default=None, help="Compute activations again; on.")
+@click.option("--optimizer", type=click.Choice(["adamw", "adamw_8bit", "sgd"]), help="adamw where not given.")
+@click.option("--rank", type=click.IntRange(1, 4096), help="Of the adapters; 16.")
+@click.option("--modules", metavar="NAMES", help="Adapted: all (default), attention, or names such as q_proj,v_proj.")
+@click.option("--adapter-layers", type=click.IntRange(1, 1024), help="Adapt the last so many blocks; all.")
+@click.option("--adapter-dtype", type=click.Choice(["float32", "bfloat16", "float16"]), help="float32 where not given.")
+@click.option("--quantization-bits", type=click.Choice(["4", "8"]), help="Of what is served; qlora has 4.")
+@click.option("--prompt-tokens", type=click.IntRange(1, 2**20), help="Of serving; 512.")
+@click.option("--generated-tokens", type=click.IntRange(2, 2**20), help="Of serving; 128.")
+@click.option(
+    "--how",
+    type=click.Choice(["rules", "trace"]),
+    default="rules",
+    show_default=True,
+    help="By closed form, at once; or from the step itself, which imports the framework and takes up to a minute.",
+)
+@results_option
+@json_option
+def predict(
+    model: str,
+    method: str,
+    profile: str | None,
+    backend: str | None,
+    quantization_bits: str | None,
+    how: Any,
+    results: Path,
+    as_json: bool,
+    **fields: Any,
+) -> None:
+    """What a model, method, batch and length need on a machine, and how fast it will be; nothing is run."""
+    from bench.backends.interface import UnsupportedError
+    from bench.predict import answer, question, told
+    from bench.spec import BadInput
+
+    with bad_input():
+        machine = question.asked_machine(profile)
+        bits = int(quantization_bits) if quantization_bits else None
+        cell = question.asked_cell(model, backend, machine, {"method": method, "quantization_bits": bits, **fields})
+        try:
+            where = answer.place(machine, cell.backend, cell.device, results)
+            found = question.with_doubts(answer.predict_at(cell, where, how), cell)
+        except UnsupportedError as error:
+            raise BadInput(str(error)) from None
+    click.echo(json.dumps(found.to_json(), indent=2) if as_json else told.describe(cell, found, machine.name))
 
 
 @cli.command()
@@ -144,16 +227,11 @@ def plan(suite: str, results: Path, only: str | None, repeats: int | None, profi
     metavar="CSV",
     help="What a wall meter's logger writes: time and power_w, energy_j, energy_wh or energy_kwh.",
 )
-@click.option("--memory-limit", type=Size(), metavar="SIZE", help="Hold every run to this much memory, e.g. 24GB or 22GiB.")
-@click.option("--memory-like", metavar="MACHINE", help="Hold every run to what this machine of the catalogue has: shows fit.")
-@click.option(
-    "--memory-watchdog",
-    type=MemoryShare(),
-    default="95%",
-    show_default=True,
-    metavar="SHARE",
-    help="End a run on unified memory or the CPU when more of the computer's memory is in use; off lets it swap.",
-)
+@memory_limit_option
+@memory_like_option
+@memory_watchdog_option
+@click.option("--parts", is_flag=True, help="Add one untimed step to each run, and store what each part of its memory takes.")
+@try_anyway_option
 @machine_option
 @json_option
 def run(
@@ -169,6 +247,8 @@ def run(
     memory_limit: int | None,
     memory_like: str | None,
     memory_watchdog: float,
+    parts: bool,
+    try_anyway: bool,
     machine_name: str | None,
     as_json: bool,
 ) -> None:
@@ -196,6 +276,8 @@ def run(
             wall_meter=wall_meter,
             limit=limit_of(memory_limit, memory_like),
             watchdog_share=memory_watchdog if memory_watchdog <= 1 else None,
+            parts=parts,
+            try_anyway=try_anyway,
         )
         with observer() as watching:
             summary = sweep(declared, machine, options, watching)
@@ -203,6 +285,65 @@ def run(
         click.echo(json.dumps(summary.to_json(), indent=2))
     click.echo(summary.describe(results), err=True)
     sys.exit(summary.exit_code)
+
+
+@cli.command()
+@click.argument("suite", type=SuiteName())
+@results_option
+@only_option
+@click.option("--predicted", is_flag=True, help="Say where the edges are predicted, and measure nothing.")
+@click.option("--machine", "profile", metavar="NAME", help="With --predicted: for a machine of the catalogue.")
+@click.option("--budget", "budget_s", type=Duration(), metavar="TIME", help="Start no run after this long, e.g. 2h.")
+@click.option("--no-resume", is_flag=True, help="Try every cell anew, whatever is stored already.")
+@memory_limit_option
+@memory_like_option
+@memory_watchdog_option
+@machine_option
+@json_option
+def frontier(
+    suite: str,
+    results: Path,
+    only: str | None,
+    predicted: bool,
+    profile: str | None,
+    budget_s: float | None,
+    no_resume: bool,
+    memory_limit: int | None,
+    memory_like: str | None,
+    memory_watchdog: float,
+    machine_name: str | None,
+    as_json: bool,
+) -> None:
+    """The largest sequence, batch and model of SUITE's [frontier] that fit here, by bisection."""
+    from bench.frontier.run import find, foretell
+    from bench.limits import limit_of
+    from bench.plan import hole, refusal
+    from bench.predict.answer import chances, foreteller
+    from bench.progress import observer
+    from bench.run import Options
+    from bench.spec import BadInput
+    from bench.suite import read_suite
+
+    with bad_input():
+        if profile is not None and not predicted:
+            raise BadInput("--machine is for --predicted; --memory-like holds the runs of this machine to what another has")
+        declared, machine = read_suite(suite), _machine(machine_name, profile)
+        limit = limit_of(memory_limit, memory_like)
+        if predicted:
+            found = foretell(declared, machine, chances(machine, limit), only, hole if profile is None else refusal)
+        else:
+            options = Options(
+                results=results,
+                only=only,
+                budget_s=budget_s,
+                resume=not no_resume,
+                limit=limit,
+                watchdog_share=memory_watchdog if memory_watchdog <= 1 else None,
+            )
+            with observer() as watching:
+                found = find(declared, machine, options, foreteller(machine, limit, results), watching)
+    click.echo(json.dumps(found.to_json(), indent=2) if as_json else str(found))
+    sys.exit(found.summary.exit_code)
 
 
 @cli.command()
@@ -221,6 +362,26 @@ def report(results: Path, out: Path, as_json: bool) -> None:
     paths = [str(path) for path in written.paths]
     click.echo(json.dumps({"written": paths, "damaged": damaged}, indent=2) if as_json else "\n".join(paths))
     _end(written.damaged)
+
+
+@cli.command()
+@results_option
+@folder_option("--out", "reports", "Folder for the score card, prediction.md.")
+@click.option(
+    "--add",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="CSV",
+    help="First import this table of published measurements.",
+)
+@click.option("--score-only", is_flag=True, help="Leave the calibration as it is; write the score card.")
+@json_option
+def calibrate(results: Path, out: Path, add: Path | None, score_only: bool, as_json: bool) -> None:
+    """Fit the predictor on published rows and own runs, and write down how well it predicts what it was not fitted to."""
+    from bench.predict.calibrate import calibrate as fit_and_score
+
+    with bad_input():
+        done = fit_and_score(results, out, add=add, keep=not score_only)
+    click.echo(json.dumps(done.to_json(), indent=2) if as_json else "\n".join(str(path) for path in done.written))
 
 
 @cli.command()
@@ -269,3 +430,6 @@ def main() -> None:
         if leaving.code == CLICK_ABORT:  # a closed pipe; 1 means a regression here
             os._exit(EXIT_TAINTED)
         raise
+    finally:  # all is said: Python would put the default back while it ends, and a signal in that moment would be the exit code
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from bench.backends.interface import BACKENDS, Backend, load_backend
 from bench.catalog import catalogue
 from bench.meters.interface import METERS, Watched, load_meter
+from bench.own_rates import Rates, measure
 from bench.plan import hole
 from bench.record import Event, Machine
 from bench.spec import Cell, Device, Measure, workload
@@ -78,13 +79,14 @@ class Diagnosis:
     backends: tuple[BackendCheck, ...]
     meters: tuple[MeterCheck, ...]
     warnings: tuple[Warned, ...] = ()
+    rates: tuple[Rates, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def diagnose(machine: Machine) -> Diagnosis:
-    """Try everything: half a minute where real frameworks are installed.
+def diagnose(machine: Machine, *, calibrate: bool = False) -> Diagnosis:
+    """Try everything: half a minute where real frameworks are installed. `calibrate` measures each device's own rates too.
 
     Raises MachineBusy while a sweep holds the machine, which trying would disturb; KeyboardInterrupt where the user stops it.
     """
@@ -92,7 +94,13 @@ def diagnose(machine: Machine) -> Diagnosis:
     with hold_machine(lock_path(), holder), catch_interrupts() as interrupt:
         warnings = warned({device: at_rest(device, interrupt) for device in _apart(machine.devices)})
         backends = tuple(_check(load_backend(name), device, machine, interrupt) for name, device in _pairs(machine))
-    return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS), warnings)
+        rates = tuple(_rates(device, warnings) for device in _apart(machine.devices)) if calibrate else ()
+    return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS), warnings, rates)
+
+
+def _rates(device: Device, warnings: tuple[Warned, ...]) -> Rates:
+    """The device's own rates, with what disturbs it at present."""
+    return replace(measure(device), disturbed=tuple(each.flag for each in warnings if device in each.devices))
 
 
 def _apart(devices: tuple[Device, ...]) -> tuple[Device, ...]:
@@ -216,6 +224,7 @@ def describe(found: Diagnosis) -> str:
     ]
     lines += [_line(f"{each.name}@{each.device}", each) for each in found.backends]
     lines += [_line(f"{each.name} ({each.scope})", each) for each in found.meters]
+    lines += [_rates_line(each) for each in found.rates]
     lines += [f"WARNING   {each.flag}: {each.reason}; remedy: {each.remedy}" for each in found.warnings]
     return "\n".join(lines)
 
@@ -224,6 +233,23 @@ def _line(title: str, check: BackendCheck | MeterCheck) -> str:
     if check.available:
         return f"works     {title}{_versions(check)}"
     return f"MISSING   {title}: {check.reason}; remedy: {check.remedy}"
+
+
+def _rates_line(found: Rates) -> str:
+    if found.matrix_flops_per_s is None or found.memory_bytes_per_s is None or found.launch_s is None:
+        return f"MISSING   rates of {found.device}: {found.reason}"
+    products = ", ".join(f"{rate / 1e12:.2f} TFLOPS in {dtype}" for dtype, rate in found.matrix_flops_per_s.items())
+    moved, started = f"{found.memory_bytes_per_s / 1e9:.0f} GB/s", f"{found.launch_s * 1e6:.1f} µs a kernel"
+    return f"rates     {found.device}: {products}; {moved}; {started}{_beside_line(found)}"
+
+
+def _beside_line(found: Rates) -> str:
+    """What torch takes of a card beside its tensors."""
+    if found.workspace_bytes is None:
+        return ""
+    context = "unknown" if found.context_bytes is None else f"{found.context_bytes / 1e6:.0f} MB"
+    kept = ", ".join(f"{size / 1e6:.1f} MB in {dtype}" for dtype, size in found.workspace_bytes.items())
+    return f"; context {context}, cuBLAS workspaces {kept}"
 
 
 def _versions(check: BackendCheck | MeterCheck) -> str:

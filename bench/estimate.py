@@ -1,9 +1,9 @@
 """How long a plan takes and how much disk, roughly.
 
 In: cells, the machine's profile, and how long stored runs of a cell took. Out: seconds and bytes a run. A cell that was measured
-here takes what its runs took. Any other is guessed by rules that are good to a factor of 2 or 3 and no better, which is enough to
-tell an evening from a week; where not even the machine's peak rates are known, nothing is said. The predictor is to take their
-place.
+here takes what its runs took. Where a step's seconds were predicted, any other takes those, and what comes before the first. The
+rest is guessed by rules that are good to a factor of 2 or 3 and no better, which is enough to tell an evening from a week; where
+not even the machine's peak rates are known, nothing is said.
 """
 
 from __future__ import annotations
@@ -40,10 +40,22 @@ class Estimate:
     disk_bytes: int
 
 
-def estimate(cell: Cell, measure: Measure, profile: MachineProfile | None, known_s: Sequence[float] = ()) -> Estimate:
-    """What one run of the cell takes: the median of `known_s` where it was run here, else by rule from the profile's rates."""
+def estimate(
+    cell: Cell,
+    measure: Measure,
+    profile: MachineProfile | None,
+    known_s: Sequence[float] = (),
+    step_s: float | None = None,
+) -> Estimate:
+    """What one run of the cell takes: the median of `known_s` where it was run here, else by prediction, else by rule.
+
+    `step_s` are the predicted seconds of a step, or of a batch of requests: none where the run will end while it loads, for lack
+    of memory. Without them the profile's rates tell.
+    """
     steps = _steps(measure)
-    duration_s = median(known_s) if known_s else _by_rule(cell, steps, profile)
+    duration_s = median(known_s) if known_s else _before_s(cell) + steps * step_s if step_s is not None else None
+    if duration_s is None:
+        duration_s = _by_rule(cell, steps, profile)
     return Estimate(duration_s, RUN_BYTES + steps * STEP_BYTES + round((duration_s or 0.0) * READING_BYTES_PER_S))
 
 
@@ -73,18 +85,22 @@ def _steps(measure: Measure) -> int:
     return min(measure.warmup_max_steps, measure.warmup_steps + SETTLING_STEPS) + measure.steps
 
 
+def _before_s(cell: Cell) -> float:
+    """Importing, building and compiling."""
+    load_s = IMPORT_S + 2 * (cell.workload.model.parameters or 0) / BUILD_BYTES_PER_S
+    return load_s + (COMPILE_S if cell.implementation.compile else 0.0)
+
+
 def _by_rule(cell: Cell, steps: int, profile: MachineProfile | None) -> float | None:
     """Importing, building, compiling and stepping; a run that cannot fit ends while it loads, or soon after."""
     work = cell.workload
     least = least_bytes(work)
-    if cell.device == "cpu" or profile is None or least is None or work.model.parameters is None:
+    if cell.device == "cpu" or profile is None or least is None:
         return None
-    load_s = IMPORT_S + 2 * work.model.parameters / BUILD_BYTES_PER_S
     if least > profile.capacity_bytes:
-        return load_s
+        return _before_s(cell) - (COMPILE_S if cell.implementation.compile else 0.0)
     step_s = (_request_s if work.serves else _step_s)(work, least, profile)
-    compile_s = COMPILE_S if cell.implementation.compile else 0.0
-    return None if step_s is None else load_s + compile_s + steps * step_s
+    return None if step_s is None else _before_s(cell) + steps * step_s
 
 
 def _step_s(work: Workload, least: float, profile: MachineProfile) -> float | None:

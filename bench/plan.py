@@ -2,14 +2,15 @@
 
 In: a suite, a machine, and what is known of each cell so far. Out: one `Entry` for every cell, never an absent one, and the order
 of the runs to make. Repeats are interleaved: every cell once in a seeded order, then every cell again in another, so that heat
-and other drifts fall on all alike.
+and other drifts fall on all alike. What is predicted not to fit is skipped; within a round, what may not fit comes after all that
+does, so that a sweep that is cut short has its answers, and one that brings a machine to its knees does so last.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from random import Random
@@ -20,6 +21,9 @@ from bench.backends.optional import optional_missing
 from bench.catalog import machine_profiles
 from bench.estimate import Estimate, estimate, hub_bytes
 from bench.expand import cells_of, exclusion_of
+from bench.predict.answer import Foreteller
+from bench.predict.prediction import Prediction
+from bench.predict.told import foretold, shortage
 from bench.reading.strict import printable, shown
 from bench.record import FAILED_OUTCOMES, FINAL_OUTCOMES, MAX_FAILURES, Machine, Outcome
 from bench.spec import BackendName, BadInput, Cell, Device, Suite
@@ -45,13 +49,17 @@ Capabilities = Callable[[Cell, Machine], Hole | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One cell of the plan. `missing` counts the runs still wanted; `reason` says why none is, where that needs saying."""
+    """One cell of the plan. `missing` counts the runs still wanted; `reason` says why none is, where that needs saying.
+
+    `prediction` is None where nothing was predicted, as of fake work.
+    """
 
     cell: Cell
     action: Action
     reason: str | None = None
     missing: int = 0
     refused: bool = False
+    prediction: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Plan:
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of `plan --json`. Nothing is predicted yet but what the totals hold."""
+        """The document of `plan --json`."""
         return {"cells": [_entry_json(entry) for entry in self.entries], "totals": self.totals}
 
     @property
@@ -94,26 +102,39 @@ def plan(
     repeats: int | None = None,
     capabilities: Capabilities | None = None,
     durations: Mapping[str, Sequence[float]] | None = None,
+    foretell: Foreteller | None = None,
+    try_anyway: bool = False,
 ) -> Plan:
     """The plan of a suite on a machine.
 
     `tallies` counts the outcomes so far by `Cell.key`, `durations` are the seconds that its runs took; `only` is a glob on cell
-    ids, or several joined by `&`; `repeats` replaces the suite's. Raises BadInput where `only` matches no cell.
+    ids, or several joined by `&`; `repeats` replaces the suite's. `foretell` predicts (None: nothing is predicted), and what it
+    says does not fit is skipped unless `try_anyway`, or it ran already. Raises BadInput where `only` matches no cell.
     """
     able = capabilities or hole
-    cells = [cell for cell in cells_of(suite, lambda name: preferred_device(name, machine)) if _wanted(cell, only)]
-    if not cells:
-        raise BadInput(_no_match("*" if only is None else only, suite, machine))
+    cells = chosen(suite, machine, only)
     wanted = repeats or suite.repeats
-    entries = tuple(_entry(suite, cell, machine, tallies.get(cell.key, Counter()), wanted, able) for cell in cells)
+    told = {cell.key: tallies.get(cell.key, Counter()) for cell in cells}
+    entries = tuple(
+        _foretold(_entry(suite, cell, machine, told[cell.key], wanted, able), foretell, try_anyway or told[cell.key]["ok"] > 0)
+        for cell in cells
+    )
     profile = next((each for each in machine_profiles() if each.name == machine.name), None)
     known = durations or {}
     estimates = {
-        entry.cell.key: estimate(entry.cell, suite.measure, profile, known.get(entry.cell.key, ()))
+        entry.cell.key: estimate(entry.cell, suite.measure, profile, known.get(entry.cell.key, ()), _step_s(entry))
         for entry in entries
         if entry.missing
     }
     return Plan(entries, tuple(_interleaved(entries, suite.measure.order_seed)), estimates)
+
+
+def chosen(suite: Suite, machine: Machine, only: str | None) -> list[Cell]:
+    """The suite's cells on a machine that `only`, a glob or several joined by `&`, lets through. Raises BadInput for none."""
+    cells = [cell for cell in cells_of(suite, lambda name: preferred_device(name, machine)) if _wanted(cell, only)]
+    if not cells:
+        raise BadInput(_no_match("*" if only is None else only, suite, machine))
+    return cells
 
 
 def preferred_device(name: BackendName, machine: Machine) -> Device:
@@ -194,18 +215,42 @@ def _entry(
     return Entry(cell=cell, action="run", missing=missing)
 
 
+def _foretold(entry: Entry, foretell: Foreteller | None, try_anyway: bool) -> Entry:
+    """The entry with its prediction, and not run where that says that it cannot fit."""
+    if foretell is None:
+        return entry
+    prediction = foretell(entry.cell)
+    if prediction is not None and prediction.fits == "no" and entry.action == "run" and not try_anyway:
+        return Entry(cell=entry.cell, action="skip", reason=shortage(prediction), prediction=prediction)
+    return replace(entry, prediction=prediction)
+
+
+def _step_s(entry: Entry) -> float | None:
+    """Predicted seconds of a step, or of a batch of requests; none where it is tried although it will not fit."""
+    found = entry.prediction
+    if found is None:
+        return None
+    return 0.0 if found.fits == "no" else sum(found.speed.seconds.values()) if found.speed.seconds else None
+
+
 def _final(tally: Counter[Outcome]) -> int:
     """Runs that answered. A `skipped` row marks a hole; where the hole has been filled since, it answers nothing."""
     return sum(tally[outcome] for outcome in FINAL_OUTCOMES - {"skipped"})
 
 
 def _interleaved(entries: tuple[Entry, ...], seed: int) -> Iterator[Cell]:
-    """Round after round, each in an order of its own, of the cells that still miss a run."""
+    """Round after round, each in an order of its own, of the cells that still miss a run; what may not fit comes last in each."""
     random = Random(seed)  # noqa: S311  # an order to repeat, no secret
     for number in range(max((entry.missing for entry in entries), default=0)):
-        cells = [entry.cell for entry in entries if entry.missing > number]
-        random.shuffle(cells)
-        yield from cells
+        round_ = [entry for entry in entries if entry.missing > number]
+        random.shuffle(round_)
+        yield from (entry.cell for entry in sorted(round_, key=_doubt))
+
+
+def _doubt(entry: Entry) -> int:
+    """0 where the cell fits, as far as anything is known; the rest after it."""
+    fits = entry.prediction.fits if entry.prediction else None
+    return {"tight": 1, "no": 2}.get(fits or "yes", 0)
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
@@ -218,7 +263,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "device": cell.device,
         "action": entry.action,
         "reason": entry.reason,
-        "predicted": None,
+        "predicted": entry.prediction.to_json() if entry.prediction else None,
         "missing": entry.missing,
         "workload_digest": cell.workload.digest,
         "cell_key": cell.key,
@@ -230,7 +275,15 @@ def describe(planned: Plan) -> str:
     totals = planned.totals
     lines = [_line(entry) for entry in planned.entries]
     end = f"{totals['runs']} runs of {totals['run']} cells to make; {totals['done']} cells done, {totals['skip']} skipped"
-    return "\n".join([*lines, end, *_effort(planned)])
+    return "\n".join([*lines, end, *_effort(planned), *_without_rates(planned)])
+
+
+def _without_rates(planned: Plan) -> list[str]:
+    """Why no speed is predicted of what is to be run, each reason once; none where nothing could be said of it at all."""
+    runs = [entry.prediction for entry in planned.entries if entry.action == "run" and entry.prediction]
+    return list(
+        dict.fromkeys(printable(note) for found in runs if found.speed.tokens_per_s is None for note in found.speed.notes)
+    )
 
 
 def _effort(planned: Plan) -> list[str]:
@@ -254,4 +307,5 @@ def _span(duration_s: float) -> str:
 def _line(entry: Entry) -> str:
     count = f" × {entry.missing}" if entry.missing else ""
     reason = f": {entry.reason}" if entry.reason else ""
-    return printable(f"{entry.action:<5} {entry.cell.id}{count}{reason}")
+    said = f" [{foretold(entry.prediction)}]" if entry.prediction else ""
+    return printable(f"{entry.action:<5} {entry.cell.id}{count}{said}{reason}")

@@ -104,6 +104,7 @@ class Live:
         self._progress.start()
 
     def run_started(self, cell: Cell, number: int, total: int) -> None:
+        self._progress.start()  # a second time changes nothing
         self._left.begin(number, total)
         self._cell = printable(cell.id)
         self._draw("starting")

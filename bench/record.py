@@ -9,6 +9,7 @@ Schema history (a column is added, never renamed or reused; older files stay rea
      rule by which warm-up ended, outlying steps, why a column is empty; per step the process's CPU time and resident peak
   3  serving, real weights and limits: time to first token, the revision of weights, how a memory limit was kept, and how far a
      run came that failed
+  4  what was predicted of the device before the run, by which it was said to fit or not
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.spec import WORKLOAD_FIELDS, Device, Workload
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 Outcome = Literal[
     "ok",
@@ -187,6 +188,19 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Event: what each part of memory had when most was in use, in bytes; together they are that peak.
+
+    Names are those of `bench.predict.prediction.PARTS`, and `rest` where a framework does not tell some of them apart. Empty
+    where nothing can be told, for the reason `why`. `how` says in a few words how they were found.
+    """
+
+    parts: Mapping[str, int]
+    how: str
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """Event: the run is complete. None: the system has no such counter.
 
@@ -207,7 +221,7 @@ class Failed:
     reason: str
 
 
-Event = Started | Progress | Loaded | Step | Warm | Finished | Failed
+Event = Started | Progress | Loaded | Step | Warm | Parts | Finished | Failed
 _EVENTS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
@@ -339,5 +353,6 @@ class Run:
     time_to_first_token_s: float | None = None
     memory_limit: str | None = None
     failed_at: str | None = None
+    predicted_held_bytes: int | None = None
     device_settings: Mapping[str, str] = field(default_factory=dict)
     not_measured: Mapping[str, str] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from typing import Protocol
 from bench import precision, store
 from bench.limits import Limit, refuse_above_capacity
 from bench.plan import Entry, Plan, plan
+from bench.predict.answer import foreteller
 from bench.provenance import provenance
 from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run
 from bench.spec import BadInput, Cell, Suite
@@ -43,7 +44,8 @@ class Options:
 
     `precision` is the half-width wanted of each cell's 95% interval, as a share of its rate. `strict` makes a flagged run taint
     the sweep. `wall_meter` is the CSV file that a wall meter's logger writes. `limit` is the memory that a run may have, and
-    `watchdog_share` the share of the computer's that may be in use (None: any).
+    `watchdog_share` the share of the computer's that may be in use (None: any). `parts` asks for the parts of each run's memory.
+    `try_anyway` runs what is predicted not to fit; under a limit that is done anyhow, for its runs are made to show what fits.
     """
 
     results: Path
@@ -56,6 +58,8 @@ class Options:
     wall_meter: Path | None = None
     limit: Limit | None = None
     watchdog_share: float | None = DEFAULT_SHARE
+    parts: bool = False
+    try_anyway: bool = False
 
 
 class Observer(Protocol):
@@ -82,18 +86,22 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
         raise BadInput("--precision is of a rate, and a run under a memory limit gives none (flag limited): leave one out")
     holder = {"pid": os.getpid(), "suite": suite.name, "since": now().isoformat(timespec="seconds")}
     with hold_machine(lock_path(), holder) as lock, catch_interrupts() as interrupt:
-        context = Context(suite.name, suite.question, machine, provenance(machine), options.limit)
+        foretell = foreteller(machine, options.limit, options.results)
+        context = Context(suite.name, suite.question, machine, provenance(machine), options.limit, foretell)
         store.sweep_leftovers(options.results)
-        _recover(context, options.results, observer)
+        recover(context, options.results, observer)
         stored = store.tallies(options.results, machine.machine_id, suite.name, options.limit, means(options.watchdog_share))
         for each in stored.damaged:
             observer.note(f"{each}")
         known = stored.by_cell if options.resume else {}
-        planned = plan(suite, machine, known, only=options.only, repeats=options.repeats)
+        planned = plan(
+            suite, machine, known, only=options.only, repeats=options.repeats, foretell=foretell,
+            try_anyway=options.try_anyway or options.limit is not None,
+        )  # fmt: skip
         if options.limit:
             refuse_above_capacity(options.limit, machine, {cell.device for cell in planned.order})
         observer.planned(planned)
-        _enter_holes(context, planned, stored.by_cell, options.results, interrupt)
+        enter_holes(context, planned, stored.by_cell, options.results, interrupt)
         summary = Summary(damaged=tuple(str(each) for each in stored.damaged), strict=options.strict)
         summary.failed_before = sum(entry.action == "done" and entry.reason is not None for entry in planned.entries)
         if options.resume:
@@ -101,7 +109,7 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
             summary.flagged_before = sum(count for key, count in stored.flagged.items() if key in wanted)
         measuring = Measuring(
             context, options.results, suite.measure, interrupt, lock, observer.event, observer.note,
-            wall_meter=options.wall_meter, watchdog_share=options.watchdog_share,
+            wall_meter=options.wall_meter, watchdog_share=options.watchdog_share, parts=options.parts,
         )  # fmt: skip
         rates = stored.rates if options.resume else {}
         with kept_awake(observer.note) if planned.order or options.precision else nullcontext():
@@ -201,7 +209,7 @@ class _Sweep:
                 summary.wide[cell.id] = precision.needed(self.rates.get(cell.key, []), self.options.precision or 1.0)
 
 
-def _recover(context: Context, results: Path, observer: Observer) -> None:
+def recover(context: Context, results: Path, observer: Observer) -> None:
     """Enter the runs that a killed sweep, or a machine that went down, left without a row."""
     for marker in inflight.left_behind(results, context.machine.machine_id, observer.note):
         if not store.has_run(results, marker.run_id):
@@ -209,13 +217,13 @@ def _recover(context: Context, results: Path, observer: Observer) -> None:
             outcome: Outcome = "machine_lost" if rebooted else "interrupted"
             reason = "the machine went down during the run" if rebooted else "the harness was killed during the run"
             named = replace(context.machine, name=marker.machine)
-            own = Context(marker.suite, marker.question, named, context.provenance, marker.limit)
+            own = Context(marker.suite, marker.question, named, context.provenance, marker.limit, context.foretell)
             store.append(results, run_row(own, marker.cell, marker.run_id, marker.started_at, outcome, reason))
             observer.note(f"{marker.cell.id}: entered as {outcome}: {reason} ({marker.started_at:%Y-%m-%d %H:%M} UTC)")
         inflight.forget(results, marker.run_id)
 
 
-def _enter_holes(
+def enter_holes(
     context: Context, planned: Plan, tallies: dict[str, Counter[Outcome]], results: Path, interrupt: Interrupt
 ) -> None:
     """One row for every cell that the plan skips, so that a hole is never an absent row; entered once."""

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from bench.backends.interface import SeenRequest, SeenStep
+from bench.backends.interface import SeenRequest, SeenStep, Session
 from bench.data import Batches
 from bench.meters.process import ProcessMemory
-from bench.record import Event, Loaded, Progress, Step, Warm
+from bench.record import Event, Loaded, Parts, Progress, Step, Warm
 from bench.spec import Cell, Measure
 from bench.trust.warmup import judge, rule_of
 
@@ -137,6 +137,43 @@ class TrainingSession:
             self._warm = judge(self._durations_s, self._peaks_bytes, rule_of(self.measure))
             if self._warm is not None:
                 self.emit(self._warm)
+
+
+NO_PARTS = "the backend does not tell the parts of this cell's memory"
+
+
+@dataclass
+class Asking:
+    """A session that wants the parts of memory as well; satisfies `bench.backends.interface.PartsSession`."""
+
+    session: Session
+    emit: Emit
+    _told: bool = False
+
+    @property
+    def max_steps(self) -> int:
+        return self.session.max_steps
+
+    def progress(self, what: str) -> None:
+        self.session.progress(what)
+
+    def loaded(self, loaded: Loaded) -> None:
+        self.session.loaded(loaded)
+
+    def step(self, seen: SeenStep) -> bool:
+        return self.session.step(seen)
+
+    def request(self, seen: SeenRequest) -> bool:
+        return self.session.request(seen)
+
+    def parts(self, parts: Parts) -> None:
+        self._told = True
+        self.emit(parts)
+
+    def finish(self) -> None:
+        """Say that there are none, if the backend told none."""
+        if not self._told:
+            self.emit(Parts(parts={}, how="", why=NO_PARTS))
 
 
 def process_cpu_s() -> float:

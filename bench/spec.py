@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -92,8 +93,7 @@ class Workload:
     @property
     def digest(self) -> str:
         """16 hex digits over every field but the model's name and origin: equal digests mean equal work."""
-        content = asdict(self)
-        content["model"] = self.model.architecture
+        content = {name: getattr(self, name) for name in WORKLOAD_FIELDS} | {"model": self.model.architecture}
         return digest_of(_without_later(content))
 
     @property
@@ -178,6 +178,7 @@ def workload(**declared: Any) -> Workload:
     return Workload(**{**declared, **resolved})
 
 
+@cache
 def expand_modules(modules: str) -> tuple[str, ...]:
     """The projections that `modules` names, in the order of a block. Raises ValueError for a name no block has."""
     wanted = MODULE_SETS.get(modules) or tuple(name.strip() for name in modules.split(","))
@@ -226,7 +227,8 @@ class Cell:
     @property
     def key(self) -> str:
         """16 hex digits for the work, the backend, the device and the implementation asked for: the identity for resuming."""
-        return digest_of([self.workload.digest, self.backend, self.device, _without_later(asdict(self.implementation))])
+        asked = {name: getattr(self.implementation, name) for name in IMPLEMENTATION_FIELDS}
+        return digest_of([self.workload.digest, self.backend, self.device, _without_later(asked)])
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -287,6 +289,33 @@ class Arm:
     chosen: tuple[tuple[str, Scalar], ...]
 
 
+SEARCHED = ("sequence_length", "prompt_tokens", "batch_size")
+"""Fields along which a suite may ask for the largest value that fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The values of a field among which the largest that fits is searched: `least`, then every `step`, up to `most`."""
+
+    field: str
+    least: int
+    most: int
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontier:
+    """What a suite asks the edge of, for each of its cells: everything but the field searched stays as the cell has it.
+
+    `model` asks for the largest of the swept models. The edge that short runs found is confirmed by a run of `confirm_steps`
+    measured ones.
+    """
+
+    spans: tuple[Span, ...] = ()
+    model: bool = False
+    confirm_steps: Annotated[int, Ge(1), Le(100_000)] = 30
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """A question, as declared in `suites/<name>.toml`, with its models already resolved.
@@ -306,6 +335,7 @@ class Suite:
     arms: tuple[Arm, ...] = ()
     exclude: tuple[Exclusion, ...] = ()
     measure: Measure = field(default_factory=Measure)
+    frontier: Frontier | None = None
     repeats: Annotated[int, Ge(1), Le(1000)] = 3
     budget_minutes: Annotated[float, Gt(0), Le(525_600)] | None = None
 

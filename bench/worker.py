@@ -3,8 +3,8 @@
 In: a job as JSON on standard input, and the number of a pipe as the only argument. Out: events, one JSON object a line, on
 that pipe. Standard output and error stay free for the framework; the parent keeps them in a log.
 
-    {"cell": Cell.to_json(), "measure": {...}, "capacity_bytes": int | None}
-        ->   Started, Progress…, Loaded, Step…, Warm, Step…, Finished | Failed
+    {"cell": Cell.to_json(), "measure": {...}, "capacity_bytes": int | None, "parts": bool}
+        ->   Started, Progress…, Loaded, Step…, Warm, Step…, [Parts,] Finished | Failed
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from bench.backends.interface import Backend, Held, OverLimit, Session, Unsuppor
 from bench.data import Batches
 from bench.reading.strict import printable
 from bench.record import Event, Failed, Finished, Outcome, Progress, Started, event_to_json
-from bench.session import Emit, TrainingSession, WrongTokens
+from bench.session import Asking, Emit, TrainingSession, WrongTokens
 from bench.spec import BadInput, Cell, Measure
 
 REASON_CHARACTERS = 500
 
 
-def work(cell: Cell, measure: Measure, emit: Emit, capacity_bytes: int | None = None) -> None:
+def work(cell: Cell, measure: Measure, emit: Emit, capacity_bytes: int | None = None, *, parts: bool = False) -> None:
     """Run the cell and emit its events; the last is `Finished` or `Failed`.
 
-    `capacity_bytes` is the most memory that the run may have; None: whatever there is.
+    `capacity_bytes` is the most memory that the run may have; None: whatever there is. `parts` asks for the parts of memory too.
     """
     backend = load_backend(cell.backend)
     try:
@@ -49,7 +49,11 @@ def work(cell: Cell, measure: Measure, emit: Emit, capacity_bytes: int | None = 
         emit(Started(import_s=import_s, versions=_versions(backend), memory_limit=means, revision=revision))
         session = TrainingSession(cell, measure, _batches(cell), emit)
         base_bytes = session.memory.present_bytes()
-        counters = backend.run(cell, session.batches, _accounted(session, held, capacity_bytes))
+        watched = _accounted(session, held, capacity_bytes)
+        asking = Asking(watched, emit) if parts else None
+        counters = backend.run(cell, session.batches, asking or watched)
+        if asking:
+            asking.finish()
         emit(Finished(counters=counters, host_peak_bytes=session.memory.peak_bytes(), host_base_bytes=base_bytes))
     except Exception as error:  # every failure is a row with its class: here it gets one
         traceback.print_exc()
@@ -134,7 +138,8 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
     job: dict[str, Any] = json.load(sys.stdin)
     try:
-        work(Cell.from_json(job["cell"]), Measure(**job["measure"]), emit, job.get("capacity_bytes"))
+        cell, measure, capacity_bytes = Cell.from_json(job["cell"]), Measure(**job["measure"]), job.get("capacity_bytes")
+        work(cell, measure, emit, capacity_bytes, parts=job.get("parts", False))
     except BrokenPipeError:
         os._exit(1)
 

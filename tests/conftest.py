@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +23,18 @@ FAKE_CONFIG = {"model_type": "fake", "vocab_size": 512, "max_position_embeddings
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests must neither wait for a real sweep on this machine nor stop one."""
     monkeypatch.setenv("WINGSPAN_LOCK", str(tmp_path / "machine.lock"))
+
+
+@pytest.fixture(scope="module")
+def memhook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """memhook.c, compiled: the count of what malloc gave, for a child that preloads it."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.fail("memory figures cannot be checked without a C compiler: install one (Debian: apt-get install gcc)")
+    library = tmp_path_factory.mktemp("memhook") / "memhook.so"
+    source = Path(__file__).parent / "memhook.c"
+    subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
 
 
 @pytest.fixture

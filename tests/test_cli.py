@@ -235,3 +235,73 @@ def test_a_run_is_held_to_a_limit(write_suite: Callable[..., Path], tmp_path: Pa
     assert [run["outcome"] for run in json.loads(result.stdout)["runs"]] == ["over_limit"]
     assert json.loads(wingspan(*limited).stdout)["runs"] == []
     assert len(json.loads(wingspan("run", suite, "--results", results, "--json").stdout)["runs"]) == 1
+
+
+def test_a_predicted_frontier_starts_nothing(tmp_path: Path) -> None:
+    asked = ("frontier", "frontier", "--predicted", "--results", tmp_path / "results", "--only", "llama-3.1-8b/qlora/*")
+    result = wingspan(*asked, "--machine", "pc-rtx-4090", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    edges = {(edge["backend"], edge["axis"]): edge for edge in document["edges"]}
+    assert set(edges) == {(backend, axis) for backend in ("hf", "unsloth", "mlx") for axis in ("sequence_length", "batch_size")}
+    length = edges["hf", "sequence_length"]
+    assert (length["status"], length["held"], length["run_ids"]) == ("predicted", {"batch_size": 1}, [])
+    assert length["predicted"]["low"] <= length["predicted"]["likely"] <= length["predicted"]["high"]
+    assert not (tmp_path / "results").exists()
+    assert "--memory-like" in wingspan("frontier", "frontier", "--machine", "pc-rtx-4090").stderr
+
+
+def test_a_frontier_is_found_and_told(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    suite, results = write_suite({"a": {"fits_tokens": 16}}), tmp_path / "results"
+    suite.write_text(suite.read_text() + "[frontier]\nconfirm_steps = 5\nbatch_size = {from = 1, to = 3}\n")
+    result = wingspan("frontier", suite, "--results", results, "--json")
+    assert result.exit_code == 0, result.stderr
+    (edge,) = json.loads(result.stdout)["edges"]
+    assert (edge["last"], edge["first"], edge["status"], edge["predicted"]) == (2, 3, "confirmed", None)
+    assert "a/lora/fake@cpu: batch_size at sequence_length=8: 2 runs, 3 does not (confirmed)" in result.stderr
+    again = wingspan("frontier", suite, "--results", results)
+    assert again.stdout.strip() == "a/lora/fake@cpu: batch_size at sequence_length=8: 2 runs, 3 does not (confirmed)"
+
+
+def test_a_suite_that_asks_no_edge_exits_2(write_suite: Callable[..., Path], tmp_path: Path) -> None:
+    result = wingspan("frontier", write_suite({"a": {}}), "--results", tmp_path / "results")
+    assert result.exit_code == 2
+    assert "asks for no edge: give it a table [frontier]" in result.stderr
+
+
+def test_a_prediction_in_words_and_as_json() -> None:
+    asked = ("predict", "--model", "8b", "--method", "qlora", "--machine", "pc-rtx-4090", "--batch-size", 2)
+    told = wingspan(*asked)
+    assert told.exit_code == 0
+    assert "llama-3.1-8b/qlora/hf@cuda on pc-rtx-4090: 2 × 2048 tokens" in told.stdout
+    document = json.loads(wingspan(*asked, "--no-gradient-checkpointing", "--json").stdout)
+    assert {
+        *("peak_bytes", "peak_low_bytes", "peak_high_bytes", "reserved_bytes", "parts", "capacity_bytes", "fits", "how"),
+        *("fit_probability", "tokens_per_s", "tokens_per_s_low", "tokens_per_s_high", "power_w", "j_per_token"),
+    } <= document.keys()
+    assert document["fits"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "8c", "--method", "lora", "--machine", "h200"), "8c"),
+        (("--model", "8b", "--method", "lora", "--machine", "h2000"), "--machine: no machine"),
+        (("--model", "8b", "--method", "lora", "--machine", "h200", "--backend", "mlx@metal"), "--backend: mlx@metal"),
+        (("--model", "8b", "--method", "lora", "--machine", "h200", "--modules", "x"), "--modules: unknown module"),
+        (("--model", "8b", "--method", "full", "--machine", "h200", "--backend", "unsloth", "--how", "trace"), "be traced"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_exits_2_with_one_message(arguments: tuple[str, ...], message: str) -> None:
+    done = wingspan("predict", *arguments)
+    assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert message in done.stderr
+
+
+def test_the_lessons_whole_grid_is_predicted_by_one_command() -> None:
+    done = wingspan("plan", "lesson", "--machine", "pc-rtx-4090", "--json")
+    cells = json.loads(done.stdout)["cells"]
+    assert all(cell["predicted"]["peak_bytes"] for cell in cells)
+    skipped = {cell["cell"] for cell in cells if (cell["reason"] or "").startswith("needs about")}
+    assert {"qwen3-14b/lora/hf@cuda", "llama-3.1-8b/full/hf@cuda"} <= skipped
+    assert all(cell["predicted"]["fits"] == "no" for cell in cells if cell["cell"] in skipped)

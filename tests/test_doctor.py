@@ -13,6 +13,7 @@ from bench.backends.hf import HuggingFace
 from bench.backends.mlx import Mlx
 from bench.doctor import BackendCheck, Diagnosis, MeterCheck, Warned, describe, diagnose, warned
 from bench.meters.interface import METERS, Meter, Value
+from bench.own_rates import Rates
 from bench.record import Gpu, Machine
 from bench.spec import Cell
 from bench.sweep import sampling
@@ -131,9 +132,15 @@ def test_what_fails_says_why(machine: Machine, monkeypatch: pytest.MonkeyPatch, 
 
 def test_the_document_has_the_contracts_keys(cpu_only: Machine) -> None:
     document = json.loads(json.dumps(diagnose(cpu_only).to_json()))
-    assert set(document) == {"machine", "backends", "meters", "warnings"}
+    assert set(document) == {"machine", "backends", "meters", "warnings", "rates"}
     assert {"name", "device", "available", "reason", "remedy"} <= set(document["backends"][0])
     assert {"name", "scope", "available", "reason", "remedy"} <= set(document["meters"][0])
+
+
+def test_rates_are_measured_only_when_asked_for(cpu_only: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.doctor.measure", lambda device: Rates(device=device, launch_s=1.0))
+    assert diagnose(cpu_only).rates == ()
+    assert [each.device for each in diagnose(cpu_only, calibrate=True).rates] == list(cpu_only.devices)
 
 
 def test_a_missing_package_is_named_with_its_extra(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +159,29 @@ def test_the_diagnosis_in_words(machine: Machine) -> None:
         BackendCheck(name="mlx", device="cpu", available=False, reason="gone", remedy="bring it back"),
     )
     warnings = (Warned(flag="on-battery", reason="it runs on its battery", remedy="plug it in", devices=("cpu",)),)
-    told = describe(Diagnosis(card, backends, (MeterCheck(name="m", scope="process", available=True),), warnings))
+    rates = (
+        Rates(device="cuda", matrix_flops_per_s={"bfloat16": 1.5e14}, memory_bytes_per_s=9e11, launch_s=4e-6),
+        Rates(device="cpu", reason="torch is not installed in this environment"),
+    )
+    told = describe(Diagnosis(card, backends, (MeterCheck(name="m", scope="process", available=True),), warnings, rates))
+    assert "rates     cuda: 150.00 TFLOPS in bfloat16; 900 GB/s; 4.0 µs a kernel" in told
+    assert "MISSING   rates of cpu: torch is not installed in this environment" in told
     assert "NVIDIA GeForce RTX 4090 (25.8 GB), Other (memory not given)" in told
     assert "works     hf@cuda: torch 2.13.0, trl 1.16.0" in told
     assert "WARNING   on-battery: it runs on its battery; remedy: plug it in" in told
     assert "MISSING   mlx@cpu: gone; remedy: bring it back" in told
     assert "works     m (process)" in told
+
+
+@pytest.mark.parametrize(("context_bytes", "said"), [(412_000_000, "context 412 MB"), (None, "context unknown")])
+def test_what_torch_takes_of_a_card_is_said_with_its_rates(machine: Machine, context_bytes: int | None, said: str) -> None:
+    rates = Rates(
+        device="cuda",
+        matrix_flops_per_s={"bfloat16": 1.5e14},
+        memory_bytes_per_s=9e11,
+        launch_s=4e-6,
+        context_bytes=context_bytes,
+        workspace_bytes={"bfloat16": 17_039_360},
+    )
+    told = describe(Diagnosis(machine, (), (), (), (rates,)))
+    assert f"4.0 µs a kernel; {said}, cuBLAS workspaces 17.0 MB in bfloat16" in told

@@ -60,6 +60,16 @@ def test_serving_is_bound_by_reading_all_weights_for_each_token():
 
 
 @pytest.mark.parametrize(
+    ("asked", "profile"), [(cell(), PC), (cell(), None), (cell(device="cpu"), None), (cell("tiny-llama-xs"), PC)]
+)
+def test_a_predicted_step_tells_whatever_the_profile_knows(asked, profile):
+    before_s = IMPORT_S + 2 * asked.workload.model.parameters / 1e9
+    assert estimate(asked, MEASURE, profile, step_s=3.0).duration_s == pytest.approx(before_s + STEPS * 3)
+    assert estimate(asked, MEASURE, profile, step_s=0.0).duration_s == pytest.approx(before_s)
+    assert estimate(asked, MEASURE, profile, [7.0], step_s=3.0).duration_s == 7.0
+
+
+@pytest.mark.parametrize(
     ("asked", "profile"),
     [
         (cell(), None),

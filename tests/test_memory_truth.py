@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,19 +28,6 @@ MB = 1_000_000
 GLIBC = {"hf": {"MALLOC_MMAP_THRESHOLD_": "65536"}, "mlx": {}}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="VmHWM and LD_PRELOAD of glibc's malloc are Linux's")
-
-
-@pytest.fixture(scope="module")
-def memhook(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """memhook.c, compiled."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.fail("memory figures cannot be checked without a C compiler: install one (Debian: apt-get install gcc)")
-    library = tmp_path_factory.mktemp("memhook") / "memhook.so"
-    subprocess.run(
-        [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, HERE / "memhook.c"], check=True
-    )
-    return library
 
 
 def trained(backend: str, memhook: Path) -> dict[str, dict[str, int]]:

@@ -1,5 +1,6 @@
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,10 @@ from hypothesis import strategies as st
 
 from bench import plan as planning
 from bench.catalog import catalogue
+from bench.estimate import IMPORT_S
 from bench.plan import Hole, describe, hole, plan, preferred_device, refusal
+from bench.predict.prediction import Prediction, Speed
+from bench.predict.rules import uncalibrated
 from bench.record import FAILED_OUTCOMES, Gpu, Machine
 from bench.spec import BadInput, Cell, Device, Exclusion, Measure, Suite
 
@@ -326,3 +330,98 @@ def test_a_rung_whose_package_is_missing_is_a_hole_with_its_remedy(monkeypatch):
     (entry,) = plan(ONE, PC, {}).entries
     assert (entry.action, entry.refused) == ("skip", False)
     assert entry.reason == "flash_attn is not installed in this environment; install it"
+
+
+def told(fits: dict[str, float]) -> Callable[[Cell], Prediction | None]:
+    """Predictions of what fits, by model name; a rate for all."""
+
+    def foretell(cell: Cell) -> Prediction | None:
+        probability = fits.get(cell.workload.model.name)
+        if probability is None:
+            return None
+        rate = cell.workload.tokens_per_step / 4
+        seconds = {"forward": 1.0, "backward": 3.0}
+        speed = Speed(tokens_per_s=rate, tokens_per_s_low=rate / 2, tokens_per_s_high=rate * 2, seconds=seconds)
+        return Prediction(memory=uncalibrated(cell), speed=speed, capacity_bytes=10**9, fit_probability=probability)
+
+    return foretell
+
+
+def test_what_cannot_fit_is_skipped_with_what_it_needs_and_what_there_is():
+    planned = plan(suite(method=("lora",)), CPU, {}, foretell=told({"tiny-llama-s": 0.1, "tiny-llama-xs": 0.9}))
+    fits, refused = planned.entries
+    assert (fits.action, fits.reason) == ("run", None)
+    assert (refused.action, refused.missing, refused.refused) == ("skip", 0, False)
+    words = r"needs about .* GB \(.* to .*\) by prediction, and this machine gives a process 1 GB; .*"
+    assert re.fullmatch(words, refused.reason)
+    assert {cell.workload.model.name for cell in planned.order} == {"tiny-llama-xs"}
+
+
+def test_it_is_tried_anyway_where_somebody_wants_to_see_it_fail():
+    planned = plan(suite(method=("lora",)), CPU, {}, foretell=told({"tiny-llama-s": 0.0}), try_anyway=True)
+    assert [entry.action for entry in planned.entries] == ["run", "run"]
+    assert planned.order[-1].workload.model.name == "tiny-llama-s"
+
+
+def test_a_run_that_ended_well_outweighs_a_prediction():
+    declared = suite(model=("tiny-llama-s",), method=("lora",))
+    key = plan(declared, CPU, {}).entries[0].cell.key
+    (entry,) = plan(declared, CPU, {key: Counter(ok=1)}, foretell=told({"tiny-llama-s": 0.0})).entries
+    assert (entry.action, entry.missing) == ("run", 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_may_not_fit_comes_last_in_each_round_and_the_rest_keeps_its_order(seed):
+    declared = suite(seed=seed, repeats=2)
+    plain = [cell.key for cell in plan(declared, CPU, {}).order]
+    doubted = plan(declared, CPU, {}, foretell=told({"tiny-llama-xs": 0.5, "tiny-llama-s": 0.95})).order
+    for first in (0, 4):
+        names = [cell.workload.model.name for cell in doubted[first : first + 4]]
+        assert names == ["tiny-llama-s"] * 2 + ["tiny-llama-xs"] * 2
+        sure = [cell.key for cell in doubted[first : first + 2]]
+        assert sure == [key for key in plain[first : first + 4] if key in sure]
+
+
+def test_without_a_capacity_nothing_is_skipped():
+    def foretell(cell: Cell) -> Prediction:
+        return Prediction(memory=uncalibrated(cell), speed=Speed(), capacity_bytes=None, fit_probability=None)
+
+    planned = plan(suite(), CPU, {}, foretell=foretell)
+    assert {entry.action for entry in planned.entries} == {"run"}
+    assert [cell.key for cell in planned.order] == [cell.key for cell in plan(suite(), CPU, {}).order]
+
+
+def test_predictions_stand_in_the_document_and_in_the_lines():
+    planned = plan(suite(method=("lora",)), CPU, {}, foretell=told({"tiny-llama-s": 0.95}))
+    first, second = planned.to_json()["cells"]
+    assert first["predicted"] is None
+    assert (second["predicted"]["fits"], second["predicted"]["fit_probability"]) == ("yes", 0.95)
+    assert "fits: yes (0.95), 512 tokens/s (256 to 1,020)]" in describe(planned).splitlines()[1]
+
+
+def test_predicted_steps_tell_how_long_a_plan_takes():
+    declared = suite(model=("llama-3.1-8b",), method=("lora",))
+    pc = replace(PC, name="pc-rtx-4090")
+    (cell,) = {cell.key: cell for cell in plan(declared, pc, {}).order}.values()
+    ways = (None, told({"llama-3.1-8b": 1.0}))
+    plain, slow = (plan(declared, pc, {}, foretell=foretell).estimates[cell.key] for foretell in ways)
+    steps = min(declared.measure.warmup_max_steps, declared.measure.warmup_steps + 3) + declared.measure.steps
+    assert slow.duration_s - plain.duration_s == pytest.approx(steps * 4.0 - (plain.duration_s - 15 - 2 * 8_030_261_248 / 1e9))
+
+
+def test_what_will_not_fit_is_taken_to_end_while_it_loads():
+    declared = suite(model=("llama-3.1-8b",), method=("lora",))
+    pc = replace(PC, name="pc-rtx-4090")
+    planned = plan(declared, pc, {}, foretell=told({"llama-3.1-8b": 0.0}), try_anyway=True)
+    (found,) = planned.estimates.values()
+    assert found.duration_s == pytest.approx(IMPORT_S + 2 * 8_030_261_248 / 1e9)
+
+
+def test_why_no_speed_is_predicted_is_said_once():
+    def foretell(cell: Cell) -> Prediction:
+        speed = Speed(notes=("no rates are known: measure them",))
+        return Prediction(memory=uncalibrated(cell), speed=speed, capacity_bytes=None, fit_probability=None)
+
+    lines = describe(plan(suite(), CPU, {}, foretell=foretell)).splitlines()
+    assert lines.count("no rates are known: measure them") == 1
+    assert "no rates" not in describe(plan(suite(), CPU, {}, foretell=told({"tiny-llama-s": 1.0, "tiny-llama-xs": 1.0})))

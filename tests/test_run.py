@@ -16,11 +16,14 @@ from typing import Any
 import pytest
 
 from bench import store
+from bench.catalog import catalogue
 from bench.limits import Limit
 from bench.plan import Plan
+from bench.predict.prediction import Prediction, Speed
+from bench.predict.rules import uncalibrated
 from bench.record import Event, Machine, Run, Step
 from bench.run import Options, Summary, new_run_id, sweep
-from bench.spec import BadInput, Cell, Suite
+from bench.spec import BadInput, Cell, Suite, workload
 from bench.suite import read_suite
 from bench.sweep import child, inflight
 from bench.sweep.lock import MachineBusy, hold_machine, lock_path
@@ -415,3 +418,55 @@ def test_a_computer_that_others_fill_answers_nothing(measure_suite: Measured, wr
     assert [run.outcome for run in summary.runs] == ["invalid"] * 2
     assert all("other programs the rest" in (run.reason or "") for run in summary.runs)
     assert summary.exit_code == 3
+
+
+def test_parts_of_memory_are_stored_where_they_are_asked_for(
+    write_suite: Callable[..., Path], measure_suite: Measured, results: Path
+) -> None:
+    """In long form, beside the meters' readings; the framework of this cell has no counter of its own, so they make its peak."""
+    path = write_suite({"a": {"parts": {"weights": 700, "logits": 300}}})
+    measure_suite(path, parts=True)
+    (row,) = rows(results)
+    told = [each for each in store.read(results, "readings").rows.to_pylist() if each["meter"] == "parts"]
+    assert {each["scope"]: (each["quantity"], each["value"]) for each in told} == {
+        "weights": ("part_bytes", 700.0),
+        "logits": ("part_bytes", 300.0),
+    }
+    assert row["framework_peak_bytes"] == 1000
+    assert dict(row["device_settings"])["framework_peak"] == "played"
+
+
+def predicted_not_to_fit(machine: Machine, limit: Limit | None, results: Path) -> Callable[[Cell], Prediction]:
+    """Stands in for `foreteller`: fake work, which is never predicted otherwise."""
+
+    memory = uncalibrated(Cell(workload(model=catalogue().models["tiny-llama-xs"], method="lora"), "hf", "cpu"))
+
+    def foretell(cell: Cell) -> Prediction:
+        return Prediction(memory=memory, speed=Speed(tokens_per_s=9.5), capacity_bytes=10**6, fit_probability=0.0)
+
+    return foretell
+
+
+def test_what_is_predicted_not_to_fit_is_a_hole_with_its_prediction(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.run.foreteller", predicted_not_to_fit)
+    summary, _ = measure_suite(write_suite({"a": {}}))
+    (row,) = rows(results)
+    assert (summary.runs, row["outcome"]) == ([], "skipped")
+    assert row["reason"].startswith("needs about")
+    assert (row["predicted_peak_bytes"] > 0, row["predicted_tokens_per_s"]) == (True, 9.5)
+
+
+@pytest.mark.parametrize("how", [{"try_anyway": True}, {"limit": Limit(2**31)}])
+def test_it_runs_where_somebody_insists_or_a_limit_asks_what_fits(
+    measure_suite: Measured,
+    write_suite: Callable[..., Path],
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: dict[str, Any],
+) -> None:
+    monkeypatch.setattr("bench.run.foreteller", predicted_not_to_fit)
+    measure_suite(write_suite({"a": {}}), **how)
+    (row,) = rows(results)
+    assert (row["outcome"], row["predicted_tokens_per_s"]) == ("ok", 9.5)

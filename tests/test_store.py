@@ -1,6 +1,8 @@
 """What goes into results/ comes out again, here and in other readers; see test_store_damage.py for what can go wrong."""
 
 import math
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -364,3 +366,10 @@ def test_times_that_no_run_takes_are_no_durations(tmp_path, make_run, times):
     took = {"import_s": 8.0, "load_s": 4.0, "first_step_s": 3.0, "steps": 11, "step_s_median": 2.0}
     store.append(tmp_path, make_run("a", cell_key="x", **took | times))
     assert store.tallies(tmp_path, "0123", "smoke").durations == {}
+
+
+def test_what_a_plan_reads_imports_no_pandas(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+    """Which takes half a second; Arrow imports it at the first scalar, array or sort."""
+    store.append(tmp_path, make_run())
+    script = f"import sys; from pathlib import Path; from bench import store; store.tallies(Path({str(tmp_path)!r}), 'm', 's')"
+    subprocess.run([sys.executable, "-c", f"{script}; assert 'pandas' not in sys.modules"], check=True, timeout=60)

@@ -12,8 +12,8 @@ from bench.backends.fake import Fake, FakeFault
 from bench.backends.interface import Held, OverLimit, Session, UnsupportedError
 from bench.data import Batches
 from bench.reading.architecture import model_of
-from bench.record import Counters, Event, Failed, Finished, Loaded, Progress, Started, Step, Warm
-from bench.session import WrongTokens
+from bench.record import Counters, Event, Failed, Finished, Loaded, Parts, Progress, Started, Step, Warm
+from bench.session import NO_PARTS, WrongTokens
 from bench.spec import Cell, Measure, workload
 from bench.worker import work
 
@@ -166,3 +166,23 @@ def test_weights_that_were_damaged_since_the_suite_was_read_are_a_row(tmp_path: 
     assert isinstance(events[-1], Failed)
     assert events[-1].outcome == "unsupported"
     assert "model.safetensors: is truncated: 10 of 136 bytes are there; fetch it again" in events[-1].reason
+
+
+def test_parts_of_memory_are_told_before_the_end_where_they_are_asked_for(
+    measure: Measure, fake_cell: Callable[..., Cell]
+) -> None:
+    """Held to a limit by counting, too; a backend that tells none of this cell gives a reason."""
+
+    def told(cell: Cell, capacity_bytes: int | None, *, parts: bool) -> list[Event]:
+        events: list[Event] = []
+        work(cell, measure, events.append, capacity_bytes, parts=parts)
+        return [event for event in events if isinstance(event, Parts | Finished | Failed)]
+
+    plays = {"parts": {"weights": 7, "rest": 3}, "peak_bytes": 10}
+    for capacity_bytes in (None, 100):
+        parts, last = told(fake_cell(**plays), capacity_bytes, parts=True)
+        assert parts == Parts(parts={"weights": 7, "rest": 3}, how="played")
+        assert isinstance(last, Finished)
+    assert [type(event) for event in told(fake_cell(**plays), None, parts=False)] == [Finished]
+    assert told(fake_cell(), None, parts=True)[0] == Parts(parts={}, how="", why=NO_PARTS)
+    assert [type(event) for event in told(fake_cell(fail="oom_device", **plays), None, parts=True)] == [Failed]

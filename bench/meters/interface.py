@@ -39,6 +39,7 @@ Quantity = Literal[
     "asleep",
     "on_battery",
     "disk_free",
+    "part_bytes",
 ]
 UNITS: Mapping[Quantity, str] = {
     "energy": "J",  # counts up from an arbitrary start, wrap-around already undone
@@ -59,6 +60,7 @@ UNITS: Mapping[Quantity, str] = {
     "asleep": "s",  # that the computer slept, counting up
     "on_battery": "bool",
     "disk_free": "bytes",
+    "part_bytes": "bytes",  # of the framework's memory at its peak, by part: told by the worker, the part's name as scope
 }
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 

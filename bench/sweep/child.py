@@ -45,6 +45,7 @@ class Job:
     """What a worker is told, where its output goes, and for which device the meters are opened (None: no meters).
 
     `capacity_bytes` is the most memory that the run may have (None: what there is). `watchdog` looks after the computer's.
+    `parts` asks for the parts of memory as well.
     """
 
     cell: Mapping[str, Any]
@@ -55,9 +56,10 @@ class Job:
     watched: Watched | None = None
     capacity_bytes: int | None = None
     watchdog: Watchdog | None = None
+    parts: bool = False
 
     def to_json(self) -> str:
-        told = ("cell", "measure", "capacity_bytes")
+        told = ("cell", "measure", "capacity_bytes", "parts")
         return json.dumps({name: getattr(self, name) for name in told})
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.backends.faults import remedy
 from bench.reading.strict import printable
-from bench.record import Event, Failed, Finished, Loaded, Outcome, Progress, Started, Step, Warm
+from bench.record import Event, Failed, Finished, Loaded, Outcome, Parts, Progress, Started, Step, Warm
 
 PATIENCE = "if it was only slow, raise event_timeout_s in [measure]"
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
@@ -35,14 +35,17 @@ Fault = Callable[[BaseException], Outcome | None]
 class Trace:
     """What a worker told, in order; `last` describes its last sign of life.
 
-    `origin_s` is the start of training on this process's monotonic clock. A step is told of at its end or a little later, so
-    the earliest origin that any step suggests is the closest one. `steps` are in the phases that are known so far.
+    On this process's monotonic clock, `parts_at_s` is when the parts were told, and `origin_s` the start of training. A step is
+    told of at its end or a little later, so the earliest origin that any step suggests is the closest one. `steps` are in the
+    phases that are known so far.
     """
 
     started: Started | None = None
     loaded: Loaded | None = None
     steps: list[Step] = field(default_factory=list)
     warm: Warm | None = None
+    parts: Parts | None = None
+    parts_at_s: float = 0.0
     origin_s: float | None = None
     finished: Finished | None = None
     failed: Failed | None = None
@@ -66,6 +69,13 @@ class Trace:
                 self.steps = [_in_phase(step, event) for step in self._told]
             case Progress():
                 self.last = event.what
+            case Parts() | Finished() | Failed():
+                self._take_end(event, at_s)
+
+    def _take_end(self, event: Parts | Finished | Failed, at_s: float | None) -> None:
+        match event:
+            case Parts():
+                self.parts, self.parts_at_s, self.last = event, at_s or 0.0, "the parts of memory"
             case Finished():
                 self.finished, self.last = event, "the last step"
             case Failed():

@@ -36,7 +36,7 @@ class Measuring:
     """What the runs of one sweep share.
 
     `lock` is inherited by workers. `meters` off measures without any, to know what they cost. `watchdog_share` is the share of
-    physical memory that may be in use (None: any).
+    physical memory that may be in use (None: any). `parts` asks each run for the parts of its memory.
     """
 
     context: Context
@@ -49,6 +49,7 @@ class Measuring:
     wall_meter: Path | None = None
     meters: bool = True
     watchdog_share: float | None = DEFAULT_SHARE
+    parts: bool = False
     _idle: dict[Device, Idle] = field(default_factory=dict)
 
     def rest(self, devices: set[Device]) -> None:
@@ -104,6 +105,7 @@ class Measuring:
             watched=Watched(device=cell.device, folder=str(self.results)) if self.meters else None,
             capacity_bytes=self.context.limit.capacity_bytes if self.context.limit else None,
             watchdog=Watchdog(self.watchdog_share) if cell.device in DEVICES else None,
+            parts=self.parts,
         )
 
     def _wall(self, began: tuple[float, datetime]) -> tuple[tuple[Reading, ...], str | None]:

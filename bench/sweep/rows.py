@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from bench.limits import Limit, capacity_bytes, profile_of
+from bench.predict.answer import Foreteller
 from bench.provenance import Provenance
 from bench.record import Machine, Outcome, Run, workload_columns
 from bench.spec import Cell, Measure, Workload
@@ -31,15 +32,23 @@ from bench.trust.memory import memory
 from bench.trust.validators import Facts, observed_tick_s, violation
 
 
+def _nothing(cell: Cell) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What every run of one sweep shares. `limit` is the one on memory that they are held to; None: what there is."""
+    """What every run of one sweep shares. `limit` is the one on memory that they are held to; None: what there is.
+
+    `foretell` predicts a cell, the same for every run of it; its rows keep what it said.
+    """
 
     suite: str
     question: str
     machine: Machine
     provenance: Provenance
     limit: Limit | None = None
+    foretell: Foreteller = _nothing
 
 
 def run_row(
@@ -55,7 +64,7 @@ def run_row(
     """The row of one run; without `seen` (nothing was started) only the identity, the conditions and the outcome."""
     machine = context.machine
     assessed = finite(assess(context, cell, seen)) if seen else Assessed()
-    assessed += _limited(context, cell, seen)
+    assessed += _limited(context, cell, seen) + _predicted(context, cell)
     if outcome == "ok" and seen:
         wrong = violation(facts(context, cell, seen, assessed.columns))
         outcome, reason = ("invalid", wrong) if wrong else (outcome, reason)
@@ -90,6 +99,21 @@ def run_row(
     )
 
 
+def _predicted(context: Context, cell: Cell) -> Assessed:
+    """What was predicted of the cell when the sweep was planned, before anything of it ran."""
+    found = context.foretell(cell)
+    if found is None:
+        return Assessed()
+    memory, speed = found.memory, found.speed
+    return Assessed(
+        {
+            "predicted_peak_bytes": memory.peak_bytes,
+            "predicted_held_bytes": memory.held_bytes,
+            "predicted_tokens_per_s": speed.tokens_per_s,
+        }
+    )
+
+
 def finite(assessed: Assessed) -> Assessed:
     """Without figures that are no finite number, such as what a meter gone mad adds up to. Losses stay: theirs is a validator."""
     mad = {name for name, value in assessed.columns.items() if isinstance(value, float) and not math.isfinite(value)}
@@ -100,7 +124,7 @@ def finite(assessed: Assessed) -> Assessed:
 
 def assess(context: Context, cell: Cell, seen: Seen) -> Assessed:
     """All assessments of one run, added up."""
-    own = Assessed({"parent_cpu_share": seen.parent_cpu_share, "device_settings": dict(seen.settings)})
+    own = Assessed({"parent_cpu_share": seen.parent_cpu_share, "device_settings": _settings(seen)})
     said = told(seen)
     found = own + said + _memory(cell, seen, said.columns) + _energy(cell, seen) + _disturbance(cell, seen)
     return found + edge(seen.steps, seen.readings, cell.device, context.machine, said.columns)
@@ -118,8 +142,16 @@ def _limited(context: Context, cell: Cell, seen: Seen | None) -> Assessed:
     means = seen.trace.started.memory_limit if seen and seen.trace.started else None
     like = {} if limit.like is None else {"memory_like": limit.like}
     columns = {"capacity_bytes": limit.capacity_bytes, "memory_limit": means}
-    settings = {"device_settings": {**(seen.settings if seen else {}), **like}}
+    settings = {"device_settings": {**(_settings(seen) if seen else {}), **like}}
     return Assessed({**columns, **settings}, ("limited",))
+
+
+def _settings(seen: Seen) -> dict[str, str]:
+    """How the device was set; and where the framework's peak comes from, if not from a counter of its own."""
+    trace = seen.trace
+    counted = trace.finished is None or trace.finished.counters.framework_peak_bytes is not None
+    tracked = {} if counted or not (trace.parts and trace.parts.parts) else {"framework_peak": trace.parts.how}
+    return {**seen.settings, **tracked}
 
 
 def _memory(cell: Cell, seen: Seen, columns: Mapping[str, Any]) -> Assessed:

@@ -54,10 +54,20 @@ class Seen:
     @cached_property
     def readings(self) -> list[Reading]:
         """All readings in time since training began, or since the first reading where it never began."""
-        taken = [*self.recording.readings, *self.wall]
+        taken = [*self.recording.readings, *self.wall, *self._parts]
         first_s = min((reading.t_s for reading in taken), default=0.0)
         origin_s = first_s if self.trace.origin_s is None else self.trace.origin_s
         return sorted((replace(reading, t_s=reading.t_s - origin_s) for reading in taken), key=lambda reading: reading.t_s)
+
+    @property
+    def _parts(self) -> list[Reading]:
+        """The parts of memory as readings of the moment at which they were told."""
+        told, at_s = self.trace.parts, self.trace.parts_at_s
+        sizes = told.parts if told else {}
+        return [
+            Reading(t_s=at_s, meter="parts", scope=part, quantity="part_bytes", unit="bytes", value=float(size))
+            for part, size in sizes.items()
+        ]
 
     @property
     def missing(self) -> Mapping[str, str]:

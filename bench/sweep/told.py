@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench.record import Counters, Step
 from bench.sweep.seen import Seen
@@ -22,6 +23,8 @@ def told(seen: Seen) -> Assessed:
     """The columns that the worker's events fill, the flags of its warm-up, and why some columns stay empty."""
     trace, steps = seen.trace, seen.steps
     counters = trace.finished.counters if trace.finished else Counters(framework_peak_bytes=_highest(steps, "framework"))
+    if counters.framework_peak_bytes is None and trace.parts and trace.parts.parts:
+        counters = replace(counters, framework_peak_bytes=sum(trace.parts.parts.values()))
     columns = {
         **_rates(seen.measured),
         **_times(seen),
@@ -105,4 +108,5 @@ def _reasons(seen: Seen, counters: Counters) -> dict[str, str]:
     if seen.trace.finished is None:
         return {}
     empty = {"framework_peak_bytes": NO_PEAK, "compile_s": NO_COMPILE_CLOCK}
-    return {column: reason for column, reason in empty.items() if getattr(counters, column) is None}
+    parts = {"parts": seen.trace.parts.why} if seen.trace.parts and seen.trace.parts.why else {}
+    return {**{column: reason for column, reason in empty.items() if getattr(counters, column) is None}, **parts}

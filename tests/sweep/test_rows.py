@@ -6,10 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bench.catalog import catalogue
 from bench.limits import Limit
+from bench.predict.prediction import Prediction, Speed
+from bench.predict.rules import uncalibrated
 from bench.provenance import Provenance
 from bench.record import Counters, Finished, Gpu, Loaded, Machine, Reading, Run, Started, Step, Warm
-from bench.spec import WORKLOAD_FIELDS, Cell, Measure
+from bench.spec import WORKLOAD_FIELDS, Cell, Measure, workload
 from bench.sweep.evidence import Trace
 from bench.sweep.rows import Context, finite, run_row
 from bench.sweep.sampling import Recording
@@ -248,3 +251,14 @@ def test_a_run_on_the_newest_weights_says_which_they_were(context: Context, fake
     assert (run.workload["revision"], hole.workload["revision"]) == ("a" * 40, None)
     assert run.workload_digest == replace(asked.workload, revision="a" * 40).digest != hole.workload_digest
     assert run.cell_key == hole.cell_key == asked.key
+
+
+def test_every_row_keeps_what_was_predicted_of_its_cell(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    cell = fake_cell()
+    memory = uncalibrated(Cell(workload(model=catalogue().models["tiny-llama-xs"], method="lora"), "hf", "cpu"))
+    found = Prediction(memory=memory, speed=Speed(tokens_per_s=12.5), capacity_bytes=None, fit_probability=None)
+    run = make(replace(context, foretell=lambda _: found), cell, None, "skipped", "needs more")
+    assert (run.predicted_peak_bytes, run.predicted_tokens_per_s) == (memory.peak_bytes, 12.5)
+    assert run.predicted_held_bytes == memory.held_bytes > memory.peak_bytes
+    nothing = make(context, cell, None, "skipped", "needs more")
+    assert (nothing.predicted_peak_bytes, nothing.predicted_tokens_per_s) == (None, None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.record import Reading, Step, Warm
+from bench.record import Parts, Reading, Step, Warm
 from bench.sweep.evidence import Trace
 from bench.sweep.sampling import Recording
 from bench.sweep.seen import Seen
@@ -75,3 +75,12 @@ def test_an_outlying_step_is_marked_and_kept() -> None:
     trace.take(Warm(warmup_steps=0))
     assert [each.step for each in Seen(trace).steps if each.outlier] == [7]
     assert len(Seen(trace).steps) == len(durations_s)
+
+
+def test_parts_of_memory_are_readings_of_the_moment_they_were_told(trace: Trace) -> None:
+    trace.take(Parts(parts={"weights": 600, "gradients": 0}, how="played"), 505.0)
+    made = [reading for reading in Seen(trace).readings if reading.meter == "parts"]
+    assert [(reading.t_s, reading.scope, reading.quantity, reading.unit, reading.value) for reading in made] == [
+        (5.0, "weights", "part_bytes", "bytes", 600.0),
+        (5.0, "gradients", "part_bytes", "bytes", 0.0),
+    ]

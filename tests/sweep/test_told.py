@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.record import Counters, Finished, Loaded, Started, Step, Warm
+from bench.record import Counters, Finished, Loaded, Parts, Started, Step, Warm
 from bench.sweep.evidence import Trace
 from bench.sweep.seen import Seen
 from bench.sweep.told import NO_COMPILE_CLOCK, NO_PEAK, told
@@ -117,3 +117,22 @@ def test_what_never_settled_is_flagged() -> None:
     made.take(Warm(warmup_steps=1, troubles=("unsteady",)))
     assert told(Seen(made)).flags == ("unsteady",)
     assert told(Seen(Trace())).flags == ()
+
+
+def test_parts_stand_in_for_a_counter_that_the_framework_lacks() -> None:
+    """Where it has one, its own figure stays."""
+    parts = Parts(parts={"weights": 600, "activations": 400}, how="played")
+    without, own = (trace(finished=Counters(framework_peak_bytes=peak)) for peak in (None, 900))
+    for made in (without, own):
+        made.take(parts, 7.0)
+    assert told(Seen(without)).columns["framework_peak_bytes"] == 1000
+    assert "framework_peak_bytes" not in told(Seen(without)).not_measured
+    assert told(Seen(own)).columns["framework_peak_bytes"] == 900
+
+
+def test_why_there_are_no_parts_is_told() -> None:
+    made = trace(finished=Counters())
+    made.take(Parts(parts={}, how="", why="compiled"))
+    found = told(Seen(made))
+    assert (found.columns["framework_peak_bytes"], found.not_measured["parts"]) == (None, "compiled")
+    assert found.not_measured["framework_peak_bytes"] == NO_PEAK
