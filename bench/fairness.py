@@ -27,7 +27,7 @@ class Side:
     `key` holds `PARTY`, `cell`, `workload_digest`, `work` (the cell without backend and device) and `method`; `declared` the
     workload's fields; `values` the metric in each clean run; `outcomes` all runs counted, in words. `tokens_digests`,
     `trainable_parameters`, `step_counts` (of measured steps) and `scopes` (what the figures cover; None for a metric that always
-    covers the same) are the distinct values of the clean runs.
+    covers the same) are the distinct values of the clean runs, whose ids are `run_ids`.
     """
 
     key: Mapping[str, str]
@@ -39,6 +39,7 @@ class Side:
     trainable_parameters: tuple[float, ...]
     step_counts: tuple[float, ...]
     scopes: tuple[str, ...] | None = None
+    run_ids: tuple[str, ...] = ()
 
     @property
     def work(self) -> str:

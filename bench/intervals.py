@@ -25,6 +25,9 @@ BOOTSTRAP_FROM = 10
 RESAMPLES = 5_000
 """So many that another seed would move a bound by 2% of its distance from the mean (one standard deviation, measured)."""
 
+MOST_LOG = 709.0
+"""The logarithm of the largest number of 64 bits."""
+
 _Logs = NDArray[np.float64]
 _Number = TypeVar("_Number", float, NDArray[np.float64])
 
@@ -46,7 +49,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     if known.min() == known.max():
         return mean, mean, mean
     low, high = _bounds(np.log(known))
-    return mean, math.exp(low), math.exp(high)
+    return mean, _exp(low), _exp(high)
 
 
 def ratio_interval(above: Sequence[float], below: Sequence[float]) -> tuple[float, float, float] | None:
@@ -63,7 +66,7 @@ def ratio_interval(above: Sequence[float], below: Sequence[float]) -> tuple[floa
     if first.std() == 0 and second.std() == 0:
         return ratio, ratio, ratio
     low, high = _bounds(first, second)
-    return ratio, math.exp(low), math.exp(high)
+    return ratio, _exp(low), _exp(high)
 
 
 @cache
@@ -72,10 +75,24 @@ def t_quantile(n: int) -> float:
     return _t_quantile(n - 1) if n > 1 else math.nan
 
 
+@cache
+def widening(n: int, family: int) -> float:
+    """By how much a 95% interval of n values has to reach further, for all of a family of them to hold at once (Bonferroni)."""
+    from scipy.special import stdtrit
+
+    degrees = max(1, n - 1)
+    return float(stdtrit(degrees, 1 - (1 - CONFIDENCE) / 2 / family) / stdtrit(degrees, (1 + CONFIDENCE) / 2))
+
+
 def _measured(values: pd.Series[float] | Sequence[float]) -> NDArray[np.float64]:
     numbers: NDArray[np.float64] = np.asarray(values, float)
     known: NDArray[np.float64] = np.sort(numbers[~np.isnan(numbers)])
     return known
+
+
+def _exp(log: float) -> float:
+    """Infinite where the number would be too large: values a hundred powers of ten apart bound nothing."""
+    return math.exp(log) if log < MOST_LOG else math.inf
 
 
 def _mean(known: NDArray[np.float64]) -> float:

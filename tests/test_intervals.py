@@ -157,3 +157,10 @@ def test_geometric_means(values: list[float], mean: float) -> None:
 def test_the_t_quantile() -> None:
     assert intervals.t_quantile(3) == pytest.approx(4.3027, abs=1e-4)
     assert math.isnan(intervals.t_quantile(1))
+
+
+def test_values_beyond_all_measure_bound_nothing_and_break_nothing() -> None:
+    assert intervals.interval([1e-60, 1e60])[2] == math.inf
+    found = intervals.ratio_interval([1e-60, 1e60], [1.0, 1.0])
+    assert found is not None
+    assert found[2] == math.inf

@@ -1,0 +1,73 @@
+"""All the evidence that a results folder and the catalogue hold, and the verdicts on it.
+
+In: a results folder, and perhaps a file of claims of the user's own. Out: a `Judged` for each claim, in the order of the files.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench import cited, support
+from bench.analysis import prepare
+from bench.claims import foretold, measured, published, rated
+from bench.claims import support as supported
+from bench.claims.claim import Claim, Judged
+from bench.claims.judge import Source, judge
+from bench.claims.reader import CLAIMS, read_claims
+from bench.reading.strict import printable
+from bench.spec import BadInput
+from bench.store import Damaged, read
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The verdicts, and the result files that could not be read."""
+
+    judged: tuple[Judged, ...]
+    damaged: tuple[Damaged, ...]
+
+
+def trial(results: Path, own: Path | None = None) -> Trial:
+    """Judge every claim. Raises BadFile for claims or published rows with faults, OSError for what cannot be read."""
+    if not results.is_dir():
+        raise BadInput(f"--results: {printable(str(results))} is no folder; the verdicts would rest on predictions alone")
+    claims = read_claims(CLAIMS, *([own] if own else []))
+    runs, readings = read(results, "runs"), read(results, "readings", ["run_id", "meter", "scope", "value"])
+    found = sources(prepare(runs.rows.to_pandas()), readings.rows.to_pandas(), results)
+    return Trial(judged(claims, found), (*runs.damaged, *readings.damaged))
+
+
+def judged(claims: tuple[Claim, ...], found: tuple[Source, ...]) -> tuple[Judged, ...]:
+    """The verdict on each."""
+    return tuple(judge(claim, found) for claim in claims)
+
+
+def sources(runs: pd.DataFrame, readings: pd.DataFrame, results: Path) -> tuple[Source, ...]:
+    """All that is known: prepared runs (`bench.analysis.prepare`), readings of the parts of memory, what else lies in `results`.
+
+    Raises BadFile for published rows or a support matrix with faults, OSError for what cannot be read.
+    """
+    matrix = support.stored(results)
+    own = measured.Runs(runs, parts_of(readings))
+    rows = published.prepared(cited.read(results))
+    return (
+        lambda claim: measured.estimates(claim, own),
+        lambda claim: rated.estimates(claim, results),
+        lambda claim: supported.estimates(claim, matrix),
+        lambda claim: published.estimates(claim, rows),
+        foretold.estimates,
+    )
+
+
+def parts_of(readings: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """By run id, the bytes of each part of memory."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    told: list[dict[Any, Any]] = readings[readings["meter"] == "parts"].to_dict("records") if len(readings) else []
+    for row in told:
+        found[str(row["run_id"])][str(row["scope"])] = float(row["value"])
+    return dict(found)

@@ -1,0 +1,105 @@
+"""A claim and all the evidence -> its verdict.
+
+In: a claim, and the sources of evidence. Out: a `Judged`. The strongest tier of evidence that settles a claim decides; a tier
+that leaves it open lets the next one speak, and is named. Tiers are never pooled, but for what packages have. On prediction alone
+a claim is said to hold or to fail by prediction, by its middle value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from bench.claims.claim import TIERS, Claim, Estimate, Judged, Tier, Verdict
+from bench.claims.rules import Ruling, rule
+
+Source = Callable[[Claim], Iterable[Estimate]]
+FORETOLD: dict[Verdict, Verdict] = {
+    "verified": "predicted-to-hold",
+    "refined": "predicted-to-fail",
+    "refuted": "predicted-to-fail",
+}
+"""What a verdict is called where nothing but predictions stands behind it."""
+
+
+def judge(claim: Claim, sources: Sequence[Source]) -> Judged:
+    """The verdict on all that the sources know."""
+    found = [each for source in sources for each in source(claim)]
+    if claim.kind == "support":
+        return _supported(claim, found)
+    usable = {
+        tier: [each for each in found if each.tier == tier and each.refused is None and each.value is not None] for tier in TIERS
+    }
+    rulings = [(tier, _ruling(claim, tier, usable[tier])) for tier in TIERS if usable[tier]]
+    if not rulings:
+        return _untested(claim, found)
+    tier, ruling = next(((tier, ruling) for tier, ruling in rulings if ruling.verdict != "inconclusive"), rulings[0])
+    stronger = [before for before, _ in rulings[: [each for each, _ in rulings].index(tier)]]
+    reason = ruling.reason + (f"; {' and '.join(stronger)} evidence alone settles nothing" if stronger else "")
+    value, low, high = ruling.replacement or (None, None, None)
+    return Judged(
+        claim=claim,
+        verdict=ruling.verdict,
+        reason=reason,
+        tiers=(tier,),
+        value=value,
+        low=low,
+        high=high,
+        estimates=tuple(usable[tier]),
+        others=tuple(each for each in found if each not in usable[tier]),
+        more_runs=ruling.more_runs,
+    )
+
+
+def _supported(claim: Claim, found: Sequence[Estimate]) -> Judged:
+    """What packages have: partly probed and partly cited, so both tiers count together, and are named."""
+    usable = [each for each in found if each.refused is None and each.value is not None]
+    if not usable:
+        return _untested(claim, found)
+    ruling = rule(claim, usable)
+    tiers = tuple(tier for tier in TIERS if any(each.tier == tier for each in usable))
+    others = tuple(each for each in found if each not in usable)
+    return Judged(claim=claim, verdict=ruling.verdict, reason=ruling.reason, tiers=tiers, estimates=tuple(usable), others=others)
+
+
+def _ruling(claim: Claim, tier: Tier, estimates: Sequence[Estimate]) -> Ruling:
+    if tier != "predicted":
+        return rule(claim, estimates)
+    if claim.kind == "winner":  # whose interval has both on either side of one has not won
+        ruling = rule(claim, estimates)
+        return replace(ruling, verdict=FORETOLD.get(ruling.verdict, ruling.verdict), more_runs=None)
+    ruling = rule(claim, [_middle(each) for each in estimates])
+    if ruling.verdict in ("refined", "refuted") and rule(claim, estimates).verdict == "inconclusive":
+        ruling = replace(ruling, reason=f"{ruling.reason}; the 80% interval reaches what is claimed")
+    return replace(
+        ruling, verdict=FORETOLD.get(ruling.verdict, ruling.verdict), replacement=_spanned(ruling, estimates), more_runs=None
+    )
+
+
+def _middle(estimate: Estimate) -> Estimate:
+    """A prediction speaks by its middle value: its interval says how far to trust it, and is shown."""
+    return replace(estimate, low=estimate.value, high=estimate.value)
+
+
+def _spanned(ruling: Ruling, estimates: Sequence[Estimate]) -> tuple[float, float | None, float | None] | None:
+    """What was found with the intervals of those whose middle values it spans."""
+    if ruling.replacement is None:
+        return None
+    value, low, high = ruling.replacement
+    least, most = (value if end is None else end for end in (low, high))
+    among = [each for each in estimates if each.value is not None and least <= each.value <= most]
+    lows = [each.low for each in among if each.low is not None]
+    highs = [each.high for each in among if each.high is not None]
+    return value, min([*lows, value if low is None else low]), max([*highs, value if high is None else high])
+
+
+def _untested(claim: Claim, found: Sequence[Estimate]) -> Judged:
+    refused = [each for each in found if each.refused is not None]
+    reason = f"{len(refused)} answers were found, and none can be used: {refused[0].refused}" if refused else _no_answer(claim)
+    return Judged(claim=claim, verdict="untested", reason=reason, others=tuple(found))
+
+
+def _no_answer(claim: Claim) -> str:
+    machines = sorted({name for side in claim.sides for name in side.machines})
+    where = f" on {' or '.join(machines)}" if machines else ""
+    return f"no run{where} has answered it yet, nobody published it under its conditions, and no prediction is about it"
