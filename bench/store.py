@@ -14,23 +14,19 @@ from __future__ import annotations
 
 import errno
 import math
-import os
-import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from functools import partial
 from numbers import Integral
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from bench.files import atomic, layout, seal
+from bench.files import atomic, layout, parquet
+from bench.files.gather import compacted_runs, gather, settled, stored_runs, with_machine
 from bench.files.layout import TABLES, TableName
 from bench.limits import Limit
 from bench.record import WORKLOAD_COLUMNS, Outcome, Reading, Run, Step
@@ -159,14 +155,6 @@ class Tallies:
     durations: dict[str, list[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """Why a file was not read, and whether its content is to blame (else it could not be opened)."""
-
-    reason: str
-    in_content: bool
-
-
 def append(results: Path, run: Run, steps: Sequence[Step] = (), readings: Sequence[Reading] = ()) -> None:
     """Store one run for good: on return it is on disk, and a kill before that leaves no partial file.
 
@@ -184,7 +172,7 @@ def append(results: Path, run: Run, steps: Sequence[Step] = (), readings: Sequen
     }
     paths = {table: layout.run_path(results, table, run.machine, run.run_id) for table in TABLES}
     contents = {table: _encode(SCHEMAS[table], rows[table]) for table in rows if rows[table]}
-    if paths["runs"].exists():
+    if paths["runs"].exists() or run.run_id in compacted_runs(paths["runs"].parent):
         raise FileExistsError(errno.EEXIST, "this run is already stored", str(paths["runs"]))
     with ExitStack() as stack:
         staged = {table: stack.enter_context(atomic.staged(paths[table], content)) for table, content in contents.items()}
@@ -213,22 +201,22 @@ def read(
     """
     names = [*SCHEMAS[table].names, "machine"] if columns is None else list(columns)
     schema = _schema_of(table, names)
-    paths = layout.files(results, table) if orphans else layout.owned_files(results, table)
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        contents = list(pool.map(partial(_read_file, schema), paths))
+    owners = None if orphans or table == "runs" else stored_runs
+    found = settled(results, lambda: gather(results, table, schema, owners and owners(results)))
     damaged = [
-        Damaged(path, content.reason, layout.set_aside(results, path) if quarantine and content.in_content else None)
-        for path, content in zip(paths, contents, strict=True)
-        if isinstance(content, _Fault)
+        Damaged(path, fault.reason, layout.set_aside(results, path) if quarantine and fault.in_content else None)
+        for path, fault in sorted(found.faults, key=itemgetter(0))
     ]
-    empty = _with_machine(pa.table([pa.nulls(0, field.type) for field in schema], schema=schema), "")
-    sound = [content for content in contents if not isinstance(content, _Fault)]
-    return Table(pa.concat_tables([empty, *sound]).combine_chunks().select(names), tuple(damaged))
+    empty = with_machine(pa.table([pa.nulls(0, field.type) for field in schema], schema=schema), "")
+    return Table(pa.concat_tables([empty, *found.tables]).combine_chunks().select(names), tuple(damaged))
 
 
 def run_ids(results: Path) -> frozenset[str]:
-    """The runs that are stored, by the names of their files: nothing is opened. Raises OSError for a folder kept from us."""
-    return frozenset(path.stem for path in layout.files(results, "runs"))
+    """The runs that are stored: by the names of their files, of which nothing is opened but those of many runs.
+
+    Raises OSError for a folder kept from us.
+    """
+    return frozenset().union(*settled(results, lambda: stored_runs(results)).values())
 
 
 def has_run(results: Path, run_id: str) -> bool:
@@ -323,18 +311,8 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 
 def _encode(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Rows as a sealed Parquet file, kept lean: most hold one row, where reading costs per column chunk and not per byte.
-
-    One row gains nothing from dictionaries, statistics or a second schema, and compressing it makes it larger.
-    """
     arrays = [_array(field, [row[field.name] for row in rows]) for field in schema]
-    sink = pa.BufferOutputStream()
-    lean = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
-    compression = "zstd" if len(rows) > 1 else "none"
-    with pq.ParquetWriter(sink, schema, compression=compression, write_page_checksum=True, **lean) as writer:
-        writer.write_table(pa.table(arrays, schema=schema))
-        writer.add_key_value_metadata({"seal": seal.BLANK})
-    return seal.seal(sink.getvalue().to_pybytes())
+    return parquet.encode(pa.table(arrays, schema=schema))
 
 
 def _array(field: pa.Field, values: list[Any]) -> pa.Array:
@@ -343,51 +321,10 @@ def _array(field: pa.Field, values: list[Any]) -> pa.Array:
     return pa.array(values, field.type)
 
 
-def _read_file(schema: pa.Schema, path: Path) -> pa.Table | _Fault:
-    """The columns of one file that `schema` names, and `machine`."""
-    try:
-        content = _content(path)
-    except OSError as error:
-        return _Fault(f"cannot be opened: {error.strerror}", in_content=False)
-    try:
-        seal.check_seal(content)
-        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-        stored = file.read(columns=schema.names, use_threads=False)
-        return _with_machine(_conform(stored, schema, file.metadata.num_rows), layout.machine_of(path))
-    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
-        return _Fault(str(error).partition("\n")[0], in_content=True)
-
-
-def _content(path: Path) -> bytes:
-    """A regular file's bytes. Raises OSError for anything else, unopened: a pipe would keep its reader waiting for ever."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return path.read_bytes()
-
-
-def _conform(table: pa.Table, schema: pa.Schema, length: int) -> pa.Table:
-    """The table in the columns of `schema`; null where it has none. Raises ValueError for a column of another type."""
-    if table.schema.equals(schema):
-        return table
-    for field in table.schema:
-        if field.type != schema.field(field.name).type:
-            raise ValueError(f"column {field.name} holds {field.type}, not {schema.field(field.name).type}")
-    arrays = [table[name] if name in table.column_names else pa.nulls(length, schema.field(name).type) for name in schema.names]
-    return pa.table(arrays, schema=schema)
-
-
 def _schema_of(table: TableName, names: Sequence[str]) -> pa.Schema:
-    """The columns to take from the files (at least one: it tells the number of rows)."""
+    """The columns to take from the files, among them whose rows they are."""
     unknown = [name for name in names if name not in SCHEMAS[table].names and name != "machine"]
     if unknown:
         raise ValueError(f"{table} has no column {', '.join(unknown)}")
-    stored = [name for name in dict.fromkeys(names) if name != "machine"] or ["run_id"]
+    stored = [name for name in dict.fromkeys(["run_id", *names]) if name != "machine"]
     return pa.schema([SCHEMAS[table].field(name) for name in stored])
-
-
-def _with_machine(table: pa.Table, machine: str) -> pa.Table:
-    """Built from buffers: `pa.array`, `pa.scalar` and `empty_table` import pandas, half a second before a plan is shown."""
-    name = machine.encode()
-    ends = np.arange(table.num_rows + 1, dtype=np.int32) * len(name)
-    column = pa.StringArray.from_buffers(table.num_rows, pa.py_buffer(ends), pa.py_buffer(name * table.num_rows))
-    return table.append_column(pa.field("machine", _TEXT), column)

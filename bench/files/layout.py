@@ -2,11 +2,13 @@
 
 In: a results folder, and the names of tables, machines and runs. Out: paths, and names from paths. The layout is
 `{runs,steps,readings}/machine=<name>/<run_id>.parquet`, which DuckDB, pandas and pyarrow know as hive partitioning;
-`quarantine/` takes the files that cannot be believed.
+`quarantine/` takes the files that cannot be believed. `compact` puts many runs of a machine into one file of such a folder,
+`compacted@<digest>.parquet`: no run id holds an @, and readers that pass over names beginning with _ or . take it in.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import count
 from pathlib import Path
@@ -17,6 +19,7 @@ TableName = Literal["runs", "steps", "readings"]
 TABLES: tuple[TableName, ...] = get_args(TableName)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_COMPACTED = re.compile(r"compacted@[0-9a-f]{16}\.parquet")
 _NO_TEXT = re.compile(
     r"[\W\d_]*(\(bc\))?"  # 4090, -5, 1_000, 2024-01-01, 2024-01-01 (BC)
     r"|\W*0(x[\da-f_]*|b[01_]*)\W*"  # 0x10, 0b11
@@ -31,6 +34,16 @@ def run_path(results: Path, table: TableName, machine: str, run_id: str) -> Path
     return results / table / f"machine={partition_name(machine)}" / f"{checked_run_id(run_id)}.parquet"
 
 
+def compacted_path(folder: Path, digest: str) -> Path:
+    """Where a file of many runs lies in a machine's folder; `digest` is of its content, in hexadecimal."""
+    return folder / f"compacted@{digest[:16]}.parquet"
+
+
+def is_compacted(path: Path) -> bool:
+    """Whether a file holds many runs, rather than the one that it is named for."""
+    return _COMPACTED.fullmatch(path.name) is not None
+
+
 def machine_of(path: Path) -> str:
     """The machine that a file's folder names: the inverse of `run_path`."""
     return unquote(path.parent.name.partition("=")[2])
@@ -38,7 +51,7 @@ def machine_of(path: Path) -> str:
 
 def folders(results: Path) -> list[Path]:
     """Every machine's folder of every table, sorted within the table. Raises OSError naming what cannot be listed."""
-    return [folder for table in TABLES for folder in _machine_folders(results, table)]
+    return [folder for table in TABLES for folder in machine_folders(results, table)]
 
 
 def files(results: Path, table: TableName) -> list[Path]:
@@ -46,14 +59,22 @@ def files(results: Path, table: TableName) -> list[Path]:
 
     Raises OSError naming the folder that cannot be listed: what cannot be seen must not pass for nothing there.
     """
-    entries = [path for folder in _machine_folders(results, table) for path in _entries(folder)]
-    return [path for path in entries if path.suffix == ".parquet" and not path.name.startswith(".")]
+    return [path for folder in machine_folders(results, table) for path in files_in(folder)]
 
 
-def owned_files(results: Path, table: TableName) -> list[Path]:
-    """Those of a table's files whose run has one in `runs`; the others were left by a kill before it was stored."""
-    stored = {path.parts[-2:] for path in files(results, "runs")}
-    return [path for path in files(results, table) if path.parts[-2:] in stored]
+def files_in(folder: Path) -> list[Path]:
+    """The files in one machine's folder, as `files` has them."""
+    return [folder / name for name in _names(folder) if name.endswith(".parquet") and name[0] != "."]
+
+
+def compacted_files(results: Path) -> list[Path]:
+    """The files of many runs, of every table."""
+    return [path for folder in folders(results) for path in compacted_in(folder)]
+
+
+def compacted_in(folder: Path) -> list[Path]:
+    """The files of many runs in one machine's folder."""
+    return [folder / name for name in _names(folder) if _COMPACTED.fullmatch(name)]
 
 
 def set_aside(results: Path, path: Path) -> Path | None:
@@ -85,18 +106,19 @@ def partition_name(machine: str) -> str:
     return quote(machine, safe="")
 
 
-def _machine_folders(results: Path, table: TableName) -> list[Path]:
-    return [path for path in _entries(results / table) if path.name.startswith("machine=")]
+def machine_folders(results: Path, table: TableName) -> list[Path]:
+    """The machines' folders of a table, sorted. Raises OSError naming what cannot be listed."""
+    return [results / table / name for name in _names(results / table) if name.startswith("machine=")]
 
 
-def _entries(folder: Path) -> list[Path]:
+def _names(folder: Path) -> list[str]:
     """What lies in a folder, sorted; nothing where there is no folder.
 
     `Path.glob` would take a folder that may not be read, or that is a file, for an empty one. So would a link to a disk that is
     not there at the moment: FileNotFoundError is passed on then.
     """
     try:
-        return sorted(folder.iterdir())
+        return sorted(os.listdir(folder))
     except FileNotFoundError:
         if folder.is_symlink():
             raise

@@ -55,7 +55,7 @@ def test_files_are_sorted_and_hidden_ones_left_out(tmp_path):
 NOTHING_STORED = [
     layout.folders,
     lambda results: layout.files(results, "runs"),
-    lambda results: layout.owned_files(results, "steps"),
+    layout.compacted_files,
 ]
 
 
@@ -81,12 +81,17 @@ def test_a_machine_that_is_a_file_is_named(tmp_path):
         layout.files(tmp_path, "runs")
 
 
-def test_owned_files_are_those_of_stored_runs_of_the_same_machine(tmp_path):
+def test_files_of_many_runs_are_told_from_those_of_one(tmp_path):
     touch(tmp_path / "runs/machine=a/1.parquet")
-    owned = touch(tmp_path / "steps/machine=a/1.parquet")
-    touch(tmp_path / "steps/machine=a/2.parquet")
-    touch(tmp_path / "steps/machine=b/1.parquet")
-    assert layout.owned_files(tmp_path, "steps") == [owned]
+    folder = tmp_path / "steps/machine=a"
+    many = touch(layout.compacted_path(folder, "0123456789abcdef0123"))
+    touch(folder / "compacted@0123456789abcdeg.parquet")
+    touch(folder / "compacted@0123.parquet")
+    assert many.name == "compacted@0123456789abcdef.parquet"
+    assert layout.compacted_files(tmp_path) == layout.compacted_in(folder) == [many]
+    assert [layout.is_compacted(path) for path in layout.files(tmp_path, "steps")] == [False, True, False]
+    with pytest.raises(ValueError, match="run id"):
+        layout.checked_run_id(many.stem)
 
 
 def test_files_set_aside_keep_table_machine_and_run_in_their_name_and_replace_none(tmp_path):
