@@ -273,12 +273,13 @@ def perf(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, types, and the one-way floors of the design."""
+    """Style, types, the one-way floors of the design, and a README whose verdicts are those of the results."""
     session.install("-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
     session.run("lint-imports")
+    session.run("wingspan", "report", "--readme", "README.md", "--check")
 
 
 @nox.session

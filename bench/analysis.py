@@ -134,11 +134,11 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     mean (NaN with fewer than two runs, or a value that is not above zero).
     """
     frame = prepare(runs)
-    summaries = _counted(frame)
+    summaries = counted(frame)
     return summaries.join(_values(frame, summaries.index)).reset_index()
 
 
-def _counted(frame: pd.DataFrame) -> pd.DataFrame:
+def counted(frame: pd.DataFrame) -> pd.DataFrame:
     """The summaries of prepared runs, all but the metrics; the index is `GROUP`."""
     groups, ok = frame.groupby(list(GROUP)), frame["outcome"] == "ok"
     counted = {f"n_{outcome}": frame["outcome"] == outcome for outcome in OUTCOMES}
@@ -182,7 +182,7 @@ def _distinct_values(runs: pd.DataFrame, index: pd.Index[Any]) -> pd.DataFrame:
 
 
 def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(sorted({value for value in values if value != "" and not pd.isna(value)}))
+    return tuple(sorted(value for value in set(values) if value != "" and not pd.isna(value)))
 
 
 def _all_of(lists: pd.Series[Any]) -> tuple[Any, ...]:
@@ -206,7 +206,7 @@ def compare(runs: pd.DataFrame, metric: str = "tokens_per_s") -> pd.DataFrame:
     Raises KeyError for an unknown metric.
     """
     METRICS[metric]
-    rows = [_comparison(above, below, metric) for above, below in _pairs(_sides(prepare(runs), metric))]
+    rows = [_comparison(above, below, metric) for above, below in _pairs(sides(prepare(runs), metric))]
     parties = [f"{side}_{name}" for side in ("above", "below") for name in PARTY]
     head = ["work", "workload_digest", "method", "parameters", "metric"]
     frame = pd.DataFrame(rows, columns=[*head, *parties, "n_above", "n_below", "ratio", "low", "high", "refused"])
@@ -243,15 +243,20 @@ def _couples(sides: Sequence[Side], key: Callable[[Side], str]) -> Iterator[tupl
         yield from ((above, below) for below, above in combinations(group, 2) if above.party != below.party)
 
 
-def _sides(frame: pd.DataFrame, metric: str) -> list[Side]:
-    """The summaries of prepared runs as sides of comparisons, with the clean values and the last run's declared workload."""
+def sides(frame: pd.DataFrame, metric: str, summaries: pd.DataFrame | None = None) -> list[Side]:
+    """The summaries of prepared runs as sides of comparisons, with the clean values and the last run's declared workload.
+
+    `summaries` are what `counted` makes of the runs, for who asks for several metrics.
+    """
     keys, scope = list(GROUP), METRICS[metric].scope
     clean = frame[frame[METRICS[metric].clean] & frame[metric].notna()]
-    values = clean.groupby(keys)[metric].agg(tuple)
+    groups = clean.groupby(keys)
+    values, ids = groups[metric].agg(tuple).to_dict(), groups["run_id"].agg(_distinct).to_dict()
     fields = [name for name in WORKLOAD_FIELDS if name != "model" and name in frame.columns]
     declared = frame.drop_duplicates(keys, keep="last").set_index(keys)[fields].astype(object)
     declared = declared.where(declared.notna(), None)
-    summaries = _counted(frame)
+    of_cell = dict(zip(declared.index, declared.to_dict("records"), strict=True))
+    summaries = counted(frame) if summaries is None else summaries
     agreed = _distinct_values(clean, summaries.index)
     sides = []
     for key, row, same in zip(summaries.index, summaries.to_dict("records"), agreed.to_dict("records"), strict=True):
@@ -259,13 +264,14 @@ def _sides(frame: pd.DataFrame, metric: str) -> list[Side]:
             Side(
                 key={**dict(zip(GROUP, key, strict=True)), "work": row["work"], "method": row["method"]},
                 parameters=row["parameters"],
-                declared=dict(declared.loc[key]),
+                declared=of_cell[key],
                 values=values.get(key, ()),
                 outcomes=count_in_words({outcome: row[f"n_{outcome}"] for outcome in OUTCOMES}, row["n_flagged"]),
                 tokens_digests=same["tokens_digests"],
                 trainable_parameters=same["trainable_parameters"],
                 step_counts=same["step_counts"],
                 scopes=same[_DISTINCT[scope]] if scope else None,
+                run_ids=ids.get(key, ()),
             )
         )
     return sides

@@ -172,6 +172,14 @@ def machine_profiles(folder: Path = CATALOG) -> tuple[MachineProfile, ...]:
     return tuple(MachineProfile(**row.model_dump()) for row in rows)
 
 
+def machine_profile(name: str) -> MachineProfile:
+    """The machine of the catalogue. Raises BadInput with the nearest names."""
+    profiles = {profile.name: profile for profile in machine_profiles()}
+    if name not in profiles:
+        raise BadInput(f"--machine: no machine {shown(name)} in suites/catalog/machines.toml; {meant(name, [*profiles])}")
+    return profiles[name]
+
+
 def resolve_model(text: str, folder: Path) -> Model:
     """The model that a catalogue name, a size alias or a path means; a path is taken from `folder` unless absolute.
 

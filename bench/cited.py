@@ -136,6 +136,8 @@ def _table(path: Path) -> list[Cited]:
     import pyarrow.parquet as pq
 
     try:
+        if not path.is_file():
+            raise ValueError("is no regular file")
         content = path.read_bytes()
         seal.check_seal(content)
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)

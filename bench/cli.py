@@ -3,6 +3,8 @@
     doctor     what works here        plan       what a suite would measure
     predict    what a cell will need  frontier   where models stop fitting
     run        measure it             report     write it down
+    claims     what holds             advise     which machine to train on
+    compact    fewer result files     merge      results of several machines
 
 In: arguments. Out: an exit code (0 done, 2 usage or bad input, 3 a cell failed, 4 results tainted or partly unreadable, 75
 another sweep holds the machine, 130 interrupted); with `--json` one JSON document on standard output and nothing else. Messages
@@ -113,18 +115,22 @@ def cli() -> None:
 
 @cli.command()
 @click.option("--calibrate", is_flag=True, help="Measure products and copies on each device, in a child, and keep the rates.")
+@click.option("--support", is_flag=True, help="Look for named techniques in each installed stack, and keep what is found.")
 @results_option
 @json_option
 @machine_option
-def doctor(calibrate: bool, results: Path, as_json: bool, machine_name: str | None) -> None:
+def doctor(calibrate: bool, support: bool, results: Path, as_json: bool, machine_name: str | None) -> None:
     """What this machine is; which backends and meters work here, which don't, why, and the remedy."""
     from bench import doctor as diagnosis
-    from bench.own_rates import keep
+    from bench import own_rates
+    from bench import support as techniques
 
     with bad_input():
-        found = diagnosis.diagnose(_machine(machine_name), calibrate=calibrate)
+        found = diagnosis.diagnose(_machine(machine_name), calibrate=calibrate, support=support)
         if calibrate:
-            keep(results, found.machine, found.rates)
+            own_rates.keep(results, found.machine, found.rates)
+        if found.support is not None:
+            techniques.keep(results, found.machine, found.support)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else diagnosis.describe(found))
 
 
@@ -142,6 +148,7 @@ def plan(
     """Every cell of SUITE: what would be measured here, what is done, what is skipped and why; and what is predicted of each."""
     from bench import plan as planning
     from bench import store
+    from bench.claims import answerable
     from bench.predict.answer import foreteller
     from bench.suite import read_suite
 
@@ -153,6 +160,7 @@ def plan(
             declared, machine, stored.by_cell, only=only, repeats=repeats, capabilities=holes, durations=stored.durations,
             foretell=foreteller(machine, results=results), try_anyway=try_anyway,
         )  # fmt: skip
+        answerable.refuse_gaps()
     click.echo(json.dumps(planned.to_json(), indent=2) if as_json else planning.describe(planned))
     _end(stored.damaged)
 
@@ -288,6 +296,50 @@ def run(
 
 
 @cli.command()
+@results_option
+@click.option("--claims", "own", type=click.Path(path_type=Path), metavar="FILE", help="Claims of your own beside the lesson's.")
+@json_option
+def claims(results: Path, own: Path | None, as_json: bool) -> None:
+    """Every claim with its verdict and the evidence for it."""
+    from bench.claims import gather, told
+
+    with bad_input():
+        found = gather.trial(results, own)
+    click.echo(json.dumps(told.document(found.judged), indent=2) if as_json else told.describe(found.judged))
+    _end(found.damaged)
+
+
+@cli.command()
+@click.option("--model", required=True, metavar="M", help="A catalogue name, a size such as 8b, or the path of a config.json.")
+@click.option("--tokens", required=True, type=click.IntRange(1, 10**15), help="To train on, all epochs together.")
+@click.option("--method", type=click.Choice(["full", "lora", "qlora"]), help="All three where not given.")
+@click.option("--sequence-length", type=click.IntRange(2, 2**20), help="Tokens of a sequence; 2048.")
+@click.option("--batch-size", type=click.IntRange(1, 4096), help="Sequences at a time; 1.")
+@click.option("--price-per-kwh", type=float, metavar="P", help="In any currency; 0.2872, euro of EU households in late 2024.")
+@click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine of the catalogue; may be repeated.")
+@results_option
+@json_option
+def advise(
+    model: str,
+    tokens: int,
+    method: str | None,
+    price_per_kwh: float | None,
+    machines: tuple[str, ...],
+    results: Path,
+    as_json: bool,
+    **declared: Any,
+) -> None:
+    """Which machine should train this: fit, time, energy and money of each, and on what evidence. Nothing is run."""
+    from bench.advise import answer, document, told
+
+    with bad_input():
+        question = answer.ask(model, tokens, method=method, machines=machines, price_per_kwh=price_per_kwh, declared=declared)
+        found = answer.advise_from(results, question)
+    click.echo(json.dumps(document.document(found), indent=2) if as_json else told.describe(found))
+    _end(found.damaged)
+
+
+@cli.command()
 @click.argument("suite", type=SuiteName())
 @results_option
 @only_option
@@ -349,15 +401,47 @@ def frontier(
 @cli.command()
 @results_option
 @folder_option("--out", "reports", "Folder for the HTML page, its Markdown twin and the figures.")
+@click.option("--lang", "language", type=click.Choice(["en", "fr", "ro"]), default="en", help="Language of the report.")
+@click.option("--claims", "own", type=click.Path(path_type=Path), metavar="FILE", help="Claims of your own beside the lesson's.")
+@click.option("--compare", nargs=2, metavar="A B", help="Only these two machines of the results, against each other.")
+@click.option("--since", metavar="DATE", help="Only runs started from then on, e.g. 2026-03-01 (UTC).")
+@click.option(
+    "--readme",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Put the table of verdicts between the markers of this Markdown file, too.",
+)
+@click.option("--check", is_flag=True, help="With --readme: write nothing, and exit with 2 where its table is stale.")
 @json_option
-def report(results: Path, out: Path, as_json: bool) -> None:
-    """Write down what was measured: HTML, Markdown and figures."""
+def report(
+    results: Path,
+    out: Path,
+    language: str,
+    own: Path | None,
+    compare: tuple[str, str] | None,
+    since: str | None,
+    readme: Path | None,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Write down what holds of the claims and what was measured: HTML, Markdown and figures."""
+    from bench.report import chosen
+    from bench.report import readme as table
     from bench.report.page import write
+    from bench.spec import BadInput
 
     if not results.is_dir():
-        click.echo(f"{results}: no such folder, so the report is empty; `wingspan run` makes it", err=True)
+        click.echo(f"{results}: no such folder, so no runs are reported; `wingspan run` makes it", err=True)
     with bad_input():
-        written = write(results, out)
+        asked = chosen.Chosen(None if since is None else chosen.moment(since), compare or None)
+        if (check and readme is None) or (readme is not None and compare):
+            raise BadInput("--check goes with --readme, and --readme not with --compare, which tells no verdicts")
+        if check and readme is not None:
+            table.refuse_stale(readme, table.judged(results, own))
+            return
+        written = write(results, out, language, asked, own)
+        if readme is not None:
+            table.splice(readme, table.of(written.document))
     damaged = [str(each) for each in written.damaged]
     paths = [str(path) for path in written.paths]
     click.echo(json.dumps({"written": paths, "damaged": damaged}, indent=2) if as_json else "\n".join(paths))
@@ -382,6 +466,33 @@ def calibrate(results: Path, out: Path, add: Path | None, score_only: bool, as_j
     with bad_input():
         done = fit_and_score(results, out, add=add, keep=not score_only)
     click.echo(json.dumps(done.to_json(), indent=2) if as_json else "\n".join(str(path) for path in done.written))
+
+
+@cli.command()
+@results_option
+@json_option
+def compact(results: Path, as_json: bool) -> None:
+    """Put many small result files into few larger ones, which are read faster."""
+    from bench.compact import compact as put_together
+
+    with bad_input():
+        done = put_together(results)
+    click.echo(json.dumps(done.to_json(), indent=2) if as_json else done.describe())
+    _end(done.left)
+
+
+@cli.command()
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
+@results_option
+@json_option
+def merge(folders: tuple[Path, ...], results: Path, as_json: bool) -> None:
+    """Copy the runs of other results folders into one; each run counts once, and the others stay as they are."""
+    from bench.merge import merge as take_in
+
+    with bad_input():
+        done = take_in(results, folders)
+    click.echo(json.dumps(done.to_json(), indent=2) if as_json else done.describe())
+    _end(done.damaged)
 
 
 @cli.command()

@@ -1,9 +1,9 @@
 """What works on this machine, found by trying.
 
 In: this machine and this environment. Out: the machine, and for every backend and meter whether it works here, why not, and
-the remedy; and the flags that a run would earn now. A backend whose packages and device are there proves itself: a child process
-trains one step of a tiny 4-bit model with it, through the very code that measures. Before that the machine is watched at rest
-for two seconds a device, and judged as a run is.
+the remedy; the flags that a run would earn now; and, if asked, which stack has which technique. A backend whose packages and
+device are there proves itself: a child process trains one step of a tiny 4-bit model with it, through the very code that
+measures. Before that the machine is watched at rest for two seconds a device, and judged as a run is.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench.own_rates import Rates, measure
 from bench.plan import hole
 from bench.record import Event, Machine
 from bench.spec import Cell, Device, Measure, workload
+from bench.support import Matrix, probe_all, table
 from bench.sweep.child import Job, watch
 from bench.sweep.evidence import judge
 from bench.sweep.idle import watch_at_rest
@@ -80,13 +81,15 @@ class Diagnosis:
     meters: tuple[MeterCheck, ...]
     warnings: tuple[Warned, ...] = ()
     rates: tuple[Rates, ...] = ()
+    support: Matrix | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def diagnose(machine: Machine, *, calibrate: bool = False) -> Diagnosis:
-    """Try everything: half a minute where real frameworks are installed. `calibrate` measures each device's own rates too.
+def diagnose(machine: Machine, *, calibrate: bool = False, support: bool = False) -> Diagnosis:
+    """Try everything: half a minute where real frameworks are installed. `calibrate` measures each device's own rates too,
+    `support` looks for every named technique in every stack.
 
     Raises MachineBusy while a sweep holds the machine, which trying would disturb; KeyboardInterrupt where the user stops it.
     """
@@ -95,7 +98,8 @@ def diagnose(machine: Machine, *, calibrate: bool = False) -> Diagnosis:
         warnings = warned({device: at_rest(device, interrupt) for device in _apart(machine.devices)})
         backends = tuple(_check(load_backend(name), device, machine, interrupt) for name, device in _pairs(machine))
         rates = tuple(_rates(device, warnings) for device in _apart(machine.devices)) if calibrate else ()
-    return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS), warnings, rates)
+        matrix = probe_all() if support else None
+    return Diagnosis(machine, backends, tuple(_check_meter(name) for name in METERS), warnings, rates, matrix)
 
 
 def _rates(device: Device, warnings: tuple[Warned, ...]) -> Rates:
@@ -225,6 +229,7 @@ def describe(found: Diagnosis) -> str:
     lines += [_line(f"{each.name}@{each.device}", each) for each in found.backends]
     lines += [_line(f"{each.name} ({each.scope})", each) for each in found.meters]
     lines += [_rates_line(each) for each in found.rates]
+    lines += [f"support   {line}" for line in table(found.support)] if found.support else []
     lines += [f"WARNING   {each.flag}: {each.reason}; remedy: {each.remedy}" for each in found.warnings]
     return "\n".join(lines)
 

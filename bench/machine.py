@@ -15,9 +15,8 @@ import subprocess
 import uuid
 from pathlib import Path
 
-from bench.catalog import MachineProfile, machine_profiles
+from bench.catalog import MachineProfile, machine_profile, machine_profiles
 from bench.files.layout import partition_name
-from bench.reading.strict import meant, shown
 from bench.record import Gpu, Machine
 from bench.spec import BadInput, Device
 
@@ -47,10 +46,7 @@ def this_machine(name: str | None = None) -> Machine:
 
 def catalogue_machine(name: str) -> Machine:
     """A machine of the catalogue, as far as its profile tells. Raises BadInput for a name that the catalogue lacks."""
-    profiles = {profile.name: profile for profile in machine_profiles()}
-    if name not in profiles:
-        raise BadInput(f"--machine: no machine {shown(name)} in suites/catalog/machines.toml; {meant(name, [*profiles])}")
-    profile = profiles[name]
+    profile = machine_profile(name)
     gpus = (Gpu(profile.gpu, profile.memory_bytes),) if profile.gpu else ()
     return Machine(
         name=name,

@@ -83,6 +83,7 @@ class _Row(BaseModel):
 class _Stored(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
+    machine: str
     rates: list[_Row]
 
 
@@ -183,13 +184,16 @@ def _torch_version() -> str | None:
 
 def _kept(results: Path, machine: Machine) -> list[Rates]:
     path = _path(results, machine.machine_id)
-    if not path.exists():
-        return []
+    return rates_of(path)[1] if path.exists() else []
+
+
+def rates_of(path: Path) -> tuple[str, list[Rates]]:
+    """The machine's name and its rates. Raises BadFile with every fault of the file."""
     try:
-        rows = _Stored.model_validate(read_json(path)).rates
+        stored = _Stored.model_validate(read_json(path))
     except ValidationError as error:
         raise BadFile(problems_of(error, printable(str(path)), lambda _: "run `wingspan doctor --calibrate` again")) from None
-    return [Rates(**row.model_dump()) for row in rows]
+    return stored.machine, [Rates(**row.model_dump()) for row in stored.rates]
 
 
 def _profile(machine: Machine, found: Rates, capacity_bytes: int) -> MachineProfile:

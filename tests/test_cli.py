@@ -85,6 +85,10 @@ BAD = {
     "a machine name that is no folder": (("run", "smoke", "--machine-name", "a/b"), "letters, digits"),
     "a filter that matches nothing": (("plan", "smoke", "--only", "tiny-lama*"), "tiny-llama"),
     "a budget without a unit": (("run", "smoke", "--budget", "2"), "2h"),
+    "a machine without runs": (("report", "--compare", "one", "other"), "they hold no runs at all"),
+    "what is no date": (("report", "--since", "yesterday"), "2026-03-01"),
+    "a check of nothing": (("report", "--check"), "--check goes with --readme"),
+    "a readme of two machines": (("report", "--compare", "one", "other", "--readme", "README.md"), "tells no verdicts"),
     "no repeats": (("run", "smoke", "--repeats", "0"), "1<=x<=1000"),
 }
 
@@ -112,7 +116,20 @@ def test_all_faults_of_a_suite_at_once(tmp_path: Path) -> None:
 def test_a_results_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     reported = wingspan("report", "--results", tmp_path / "typo", "--out", tmp_path / "out")
     assert reported.exit_code == 0
-    assert f"{tmp_path / 'typo'}: no such folder, so the report is empty" in reported.stderr
+    assert f"{tmp_path / 'typo'}: no such folder, so no runs are reported" in reported.stderr
+
+
+def test_a_readme_is_spliced_and_checked(tmp_path: Path) -> None:
+    path, results = tmp_path / "README.md", tmp_path / "results"
+    results.mkdir()
+    path.write_text("<!-- verdicts -->\n<!-- /verdicts -->\n")
+    usual = ("report", "--results", results, "--out", tmp_path / "out", "--readme", path)
+    stale = wingspan(*usual, "--check")
+    assert (stale.exit_code, "is stale" in stale.stderr, path.read_text().count("|")) == (2, True, 0)
+    assert wingspan(*usual).exit_code == 0
+    assert "| speed.ratio |" in path.read_text()
+    fresh = wingspan(*usual, "--check")
+    assert (fresh.exit_code, fresh.stdout, fresh.stderr) == (0, "", "")
 
 
 def test_damaged_results_exit_4_and_the_rest_is_reported(write_suite: Callable[..., Path], tmp_path: Path) -> None:
@@ -305,3 +322,29 @@ def test_the_lessons_whole_grid_is_predicted_by_one_command() -> None:
     skipped = {cell["cell"] for cell in cells if (cell["reason"] or "").startswith("needs about")}
     assert {"qwen3-14b/lora/hf@cuda", "llama-3.1-8b/full/hf@cuda"} <= skipped
     assert all(cell["predicted"]["fits"] == "no" for cell in cells if cell["cell"] in skipped)
+
+
+def test_advice_in_words_and_as_json(tmp_path: Path) -> None:
+    asked = ("advise", "--model", "14b", "--tokens", 10_000_000, "--price-per-kwh", 0.2, "--results", tmp_path / "none")
+    told = wingspan(*asked)
+    assert told.exit_code == 0
+    assert "qwen3-14b on 10,000,000 tokens; possible: lora, qlora" in told.stdout
+    document = json.loads(wingspan(*asked, "--method", "qlora", "--machine", "pc-rtx-4090", "--json").stdout)
+    assert (document["machines"], document["possible"], document["price_per_kwh"]) == (["pc-rtx-4090"], ["qlora"], 0.2)
+    (option,) = document["methods"][0]["options"]
+    assert {"fits", "headroom_bytes", "duration_s", "energy_j", "cost", "peak_bytes", "stacks"} <= option.keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "8c", "--tokens", 1), "8c"),
+        (("--model", "8b", "--tokens", 1, "--machine", "h2000"), "--machine: no machine"),
+        (("--model", "8b", "--tokens", 1, "--price-per-kwh", "nan"), "--price-per-kwh: nan is no price"),
+        (("--model", "8b", "--tokens", 1, "--sequence-length", 500_000), "--sequence-length: llama-3.1-8b has 131072"),
+    ],
+)
+def test_advice_that_cannot_be_given_exits_2_with_one_message(arguments: tuple[str, ...], message: str) -> None:
+    done = wingspan("advise", *arguments)
+    assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert message in done.stderr

@@ -16,6 +16,7 @@ from bench.meters.interface import METERS, Meter, Value
 from bench.own_rates import Rates
 from bench.record import Gpu, Machine
 from bench.spec import Cell
+from bench.support import Answer, Matrix
 from bench.sweep import sampling
 from bench.sweep.interrupt import Interrupt
 from bench.trust.flags import FLAGS
@@ -132,7 +133,7 @@ def test_what_fails_says_why(machine: Machine, monkeypatch: pytest.MonkeyPatch, 
 
 def test_the_document_has_the_contracts_keys(cpu_only: Machine) -> None:
     document = json.loads(json.dumps(diagnose(cpu_only).to_json()))
-    assert set(document) == {"machine", "backends", "meters", "warnings", "rates"}
+    assert set(document) == {"machine", "backends", "meters", "warnings", "rates", "support"}
     assert {"name", "device", "available", "reason", "remedy"} <= set(document["backends"][0])
     assert {"name", "scope", "available", "reason", "remedy"} <= set(document["meters"][0])
 
@@ -141,6 +142,19 @@ def test_rates_are_measured_only_when_asked_for(cpu_only: Machine, monkeypatch: 
     monkeypatch.setattr("bench.doctor.measure", lambda device: Rates(device=device, launch_s=1.0))
     assert diagnose(cpu_only).rates == ()
     assert [each.device for each in diagnose(cpu_only, calibrate=True).rates] == list(cpu_only.devices)
+
+
+def test_techniques_are_looked_for_only_when_asked_for(cpu_only: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Answer(
+        technique="nf4", stack="hf", home="cuda", has="yes", probed=True, reason="there", versions={"thing": "1.2"}, asked="a:b"
+    )
+    monkeypatch.setattr("bench.doctor.probe_all", lambda: Matrix((answer,)))
+    assert diagnose(cpu_only).support is None
+    found = diagnose(cpu_only, support=True)
+    assert found.to_json()["support"]["answers"][0]["technique"] == "nf4"
+    told = describe(found).splitlines()
+    assert "support   hf: thing 1.2" in told
+    assert [line.split()[-4:] for line in told if "NF4 base weights" in line] == [["yes", "?", "?", "?"]]
 
 
 def test_a_missing_package_is_named_with_its_extra(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,22 +14,25 @@ import pandas as pd
 from bench.report import wording
 from bench.report.document import Column, Section, Table, records, tabulate
 from bench.report.findings import UNRECORDED, Findings, pairs
+from bench.report.language import either, say, to_say
 from bench.report.looks import work_names
 from bench.spec import MODULE_SETS, TRAINING_FIELDS, WORKLOAD_FIELDS, expand_modules
 
-STEPS, RULE, WARMUP = "measured steps", "warm-up", "steps of warm-up"
+STEPS, RULE, WARMUP = to_say("measured steps"), to_say("warm-up"), to_say("steps of warm-up")
 WORKLOADS_IN_A_ROW = 8
 _FIELDS = tuple(name for name in WORKLOAD_FIELDS if name not in ("model", "method"))
-_NONE = "none"
-_NO_RUN = "no run ended ok"
-_TEXT = (
+_NONE = to_say("none")
+_NO_RUN = to_say("no run ended ok")
+_TEXT = to_say(
     'The fields are those of the suite files. "none" is a field that the method does not use, or that was not asked for: no'
     " quantisation, no separate master weights, or adapters in no fewer than all blocks. How the backends carried this out stands"
     " under implementations. A step of serving is one batch of requests: its lengths are those of the prompt and of what is"
     " generated."
 )
 
-_SETTINGS_NOTE = "As read back from the devices around the runs; a setting with several values changed between runs."
+_SETTINGS_NOTE = to_say("As read back from the devices around the runs; a setting with several values changed between runs.")
+
+_SETTING = (Column("machine", "machine"), Column("device", "device"), Column("setting", "setting"), Column("value", "value"))
 
 
 def conditions(findings: Findings) -> Section:
@@ -37,42 +40,47 @@ def conditions(findings: Findings) -> Section:
     told = _told(findings.runs)
     shared = [name for name in told.columns if told[name].nunique() == 1]
     differing = [name for name in told.columns if name not in shared]
-    common = [{"field": name, "value": told[name].iloc[0]} for name in shared if told[name].iloc[0] != _NONE]
-    unused = [name for name in shared if told[name].iloc[0] == _NONE]
-    notes = [f"None in any run: {', '.join(unused)}."] if unused else []
+    unused = [name for name in shared if told[name].iloc[0] == say(_NONE)]
+    common = [{"field": _name(name), "value": told[name].iloc[0]} for name in shared if name not in unused]
+    notes = [say("None in any run: {fields}.", fields=", ".join(unused))] if unused else []
     lengths = findings.runs.loc[findings.runs["outcome"] == "ok", "warmup_steps"].dropna()
-    common += [{"field": WARMUP, "value": wording.spread(list(lengths)) or UNRECORDED}]
+    common += [{"field": say(WARMUP), "value": wording.spread(list(lengths)) or say(UNRECORDED)}]
     missing = [name for name in _FIELDS if name not in told.columns]
-    notes += [f"Not recorded: {', '.join(missing)}."] if missing else []
-    tables = [tabulate("Shared by all runs", common, (Column("field", "field"), Column("value", "value")), notes)]
+    notes += [say("Not recorded: {fields}.", fields=", ".join(missing))] if missing else []
+    tables = [tabulate(say("Shared by all runs"), common, (Column("field", "field"), Column("value", "value")), notes)]
     if differing:
         columns = (
             Column("workloads", "workloads"),
-            *(Column(name, name) for name in differing),
+            *(Column(_name(name), name, as_is=True) for name in differing),
             Column("runs", "runs", "number"),
         )
-        tables.append(tabulate("Differing between workloads", _by_workload(findings.runs, told, differing), columns))
+        tables.append(tabulate(say("Differing between workloads"), _by_workload(findings.runs, told, differing), columns))
     tables += _settings(findings.runs)
-    return Section("conditions", "Conditions", (_TEXT,), tables=tuple(tables))
+    return Section("conditions", say("Conditions"), (say(_TEXT),), tables=tuple(tables))
+
+
+def _name(column: str) -> str:
+    """What a column of `_told` is called: what was taken in words, a field by its own name."""
+    return say(column) if column in (STEPS, RULE) else column
 
 
 def _told(runs: pd.DataFrame) -> pd.DataFrame:
     """Each run's recorded fields as text; its steps are those that its workload's runs took."""
     told = {name: _field(runs, name) for name in _FIELDS if name in runs}
     taken = pd.Series([_steps(row) for row in runs[["outcome", "step_count", "steps"]].to_dict("records")], runs.index)
-    rules = _of_workload(runs, runs["warmup_rule"], UNRECORDED)
-    return pd.DataFrame({**told, STEPS: _of_workload(runs, taken, _NO_RUN), RULE: rules})
+    rules = _of_workload(runs, runs["warmup_rule"], say(UNRECORDED))
+    return pd.DataFrame({**told, STEPS: _of_workload(runs, taken, say(_NO_RUN)), RULE: rules})
 
 
 def _field(runs: pd.DataFrame, name: str) -> pd.Series[str]:
     """A field's value in each run; what only training uses is none where the method is `serve`, plain values that fill it too."""
     idle = runs["method"].eq("serve") & (name in TRAINING_FIELDS)
-    return pd.Series([in_words(name, value) for value in runs[name]], runs.index).mask(idle, _NONE)
+    return pd.Series([in_words(name, value) for value in runs[name]], runs.index).mask(idle, say(_NONE))
 
 
 def _of_workload(runs: pd.DataFrame, texts: pd.Series[str], otherwise: str) -> pd.Series[str]:
     """What the runs of each workload say, for each of them: those that failed early say nothing, and were asked the same."""
-    known = texts[texts != ""].groupby(runs["workload_digest"]).agg(lambda found: " or ".join(sorted(set(found))))
+    known = texts[texts != ""].groupby(runs["workload_digest"]).agg(lambda found: either(sorted(set(found))))
     return pd.Series([known.get(digest, otherwise) for digest in runs["workload_digest"]], runs.index)
 
 
@@ -81,7 +89,8 @@ def _steps(run: Mapping[Any, Any]) -> str:
     if run["outcome"] != "ok":
         return ""
     if pd.isna(run["step_count"]):
-        return UNRECORDED if pd.isna(run["steps"]) else f"{run['steps']:.0f} in all, warm-up not recorded"
+        in_all = to_say("{steps} in all, warm-up not recorded")
+        return say(UNRECORDED) if pd.isna(run["steps"]) else say(in_all, steps=int(run["steps"]))
     return wording.whole(run["step_count"])
 
 
@@ -92,18 +101,18 @@ def _settings(runs: pd.DataFrame) -> list[Table]:
         for name, value in pairs(stored):
             seen.setdefault((machine, device, name), set()).add(value)
     rows = [
-        {"machine": machine, "device": device, "setting": name, "value": " or ".join(sorted(values))}
+        {"machine": machine, "device": device, "setting": name, "value": either(sorted(values))}
         for (machine, device, name), values in sorted(seen.items())
     ]
-    return [tabulate("Device settings", rows, [Column(name, name) for name in rows[0]], [_SETTINGS_NOTE])] if rows else []
+    return [tabulate(say("Device settings"), rows, _SETTING, [say(_SETTINGS_NOTE)])] if rows else []
 
 
 def in_words(name: str, value: Any) -> str:
     """The value of a workload's field as it is declared; "none" where it is null."""
     if value is None or pd.isna(value):
-        return _NONE
+        return say(_NONE)
     if name == "gradient_checkpointing":
-        return "yes" if value else "no"
+        return say("yes") if value else say("no")
     if name == "modules":
         return _modules(str(value))
     return str(value) if isinstance(value, str) else f"{value:.10g}"
@@ -130,4 +139,4 @@ def _by_workload(runs: pd.DataFrame, told: pd.DataFrame, differing: list[str]) -
 def _listed(names: pd.Series[str]) -> str:
     distinct = sorted(set(names))
     more = len(distinct) - WORKLOADS_IN_A_ROW
-    return ", ".join(distinct[:WORKLOADS_IN_A_ROW]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(distinct[:WORKLOADS_IN_A_ROW]) + (" " + say("and {count} more", count=more) if more > 0 else "")

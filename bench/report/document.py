@@ -6,12 +6,13 @@ escapes every text by its own rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
 
+from bench.report.language import say
 from bench.report.looks import Drawn
 
 Kind = Literal["text", "number", "code"]
@@ -21,19 +22,27 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of a table, "" where nothing was measured. The tone repeats for the eye what the text says already."""
+    """One entry of a table, "" where nothing was measured. The tone repeats for the eye what the text says already.
+
+    `links` are (text, anchor) of what it leads to on the same page; they then stand for the text, which is all of theirs.
+    """
 
     text: str
     tone: Tone = ""
+    links: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, and how an entry is made of a record: by a function, or as what stands under a key ("" where it is absent)."""
+    """A heading, and how an entry is made of a record: by a function, or as what stands under a key ("" where it is absent).
+
+    The heading is English, and is said in the reader's language when the table is made; unless `as_is`: a name from the data.
+    """
 
     heading: str
     value: str | Callable[[Record], Cell | str]
     kind: Kind = "text"
+    as_is: bool = False
 
     def cell(self, record: Record) -> Cell:
         """The entry of one record."""
@@ -50,10 +59,24 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
 
+    def kinds_and_cells(self, row: tuple[Cell, ...]) -> Iterator[tuple[Kind, Cell]]:
+        """The entries of a row, each with its column's kind."""
+        return zip((kind for _, kind in self.columns), row, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What is folded away under its title until somebody asks for it (`anchor` is its id): texts and tables."""
+
+    anchor: str
+    title: str
+    texts: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading (`anchor` is its id), and under it warnings, text, commands to type, a figure and tables."""
+    """A heading (`anchor` is its id), and under it warnings, text, commands to type, a figure, tables and details."""
 
     anchor: str
     title: str
@@ -62,16 +85,18 @@ class Section:
     figure: Drawn | None = None
     tables: tuple[Table, ...] = ()
     warnings: tuple[str, ...] = ()
+    details: tuple[Detail, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole report: its questions, facts as (label, text) pairs, sections."""
+    """A whole report: its questions, facts as (label, text) pairs, sections, and the code of the language they are in."""
 
     title: str
     questions: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
+    language: str = "en"
 
     @property
     def figures(self) -> tuple[Drawn, ...]:
@@ -82,12 +107,14 @@ def tabulate(title: str, records: Iterable[Record], columns: Iterable[Column], n
     """A table with a row for each record."""
     columns = tuple(columns)
     rows = tuple(tuple(column.cell(record) for column in columns) for record in records)
-    return Table(title, tuple((column.heading, column.kind) for column in columns), rows, tuple(notes))
+    headings = tuple((column.heading if column.as_is else say(column.heading), column.kind) for column in columns)
+    return Table(title, headings, rows, tuple(notes))
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame, by column name."""
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+    columns = {str(name): values.tolist() for name, values in frame.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def filled(columns: Iterable[Column], records: Iterable[Record]) -> list[Column]:

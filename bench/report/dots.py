@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from bench.intervals import geometric_mean
 from bench.report import wording
+from bench.report.language import digits, say, to_say
 from bench.report.looks import Looks, bare, legend, looks_of
 
 ROWS_PER_PANEL = 16
@@ -27,6 +28,14 @@ def rows_shown(points: pd.DataFrame) -> tuple[dict[str, list[str]], int]:
     panels = {str(panel): list(dict.fromkeys(group["row"])) for panel, group in points.groupby("panel", sort=True)}
     shown = {panel: wording.thinned(rows, ROWS_PER_PANEL) for panel, rows in panels.items()}
     return shown, sum(map(len, panels.values())) - sum(map(len, shown.values()))
+
+
+def left_out_text(count: int) -> str:
+    """How many rows a figure leaves out, to stand behind its caption; "" where it has them all."""
+    text = to_say(
+        "Left out here, and in the table below: {n} more workload.|Left out here, and in the table below: {n} more workloads."
+    )
+    return " " + say(text, n=count) if count else ""
 
 
 def dot_plot(points: pd.DataFrame, shown: Mapping[str, list[str]], column: str, clean: str, label: str) -> Figure:
@@ -45,7 +54,7 @@ def dot_plot(points: pd.DataFrame, shown: Mapping[str, list[str]], column: str, 
     panels[-1].set_xlim(low / 1.25, high * 1.25)
     panels[-1].xaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 2000 else (1.0,)))
     panels[-1].xaxis.set_minor_locator(NullLocator())
-    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(f"{value:,.10g}")))
     panels[-1].set_xlabel(label)
     legend(figure, looks)
     return figure

@@ -10,9 +10,14 @@ from collections.abc import Iterable
 from bench.metrics import CLEAN, METRICS
 from bench.report.document import Column, Record, Section, records, tabulate
 from bench.report.findings import Findings, pairs
+from bench.report.language import say, strung, to_say
+from bench.report.looks import party_names
 from bench.trust.flags import FLAGS, SPOILT, Flag, Spoilt, spoils
 
-_UNKNOWN = Flag("not among the flags that this version knows", "read the report with the version that measured", SPOILT)
+_UNKNOWN = Flag(
+    to_say("not among the flags that this version knows"), to_say("read the report with the version that measured"), SPOILT
+)
+_SPOILS = {"time": to_say("time"), "memory": to_say("memory"), "energy": to_say("energy")}
 _FLAG = (
     Column("flag", "flag"),
     Column("runs", "runs", "number"),
@@ -20,7 +25,7 @@ _FLAG = (
     Column("cause", "cause"),
     Column("remedy", "remedy"),
 )
-_FLAG_TEXT = (
+_FLAG_TEXT = to_say(
     "A flagged run is kept and shown, and left out of the means and ratios of the kinds of figures that its flags spoil; its"
     " other figures count."
 )
@@ -30,7 +35,7 @@ _MISSING = (
     Column("backend and machine", "parties"),
     Column("runs", "runs", "number"),
 )
-_MISSING_TEXT = "An empty entry in a table is never a zero. These are the reasons that the runs themselves recorded."
+_MISSING_TEXT = to_say("An empty entry in a table is never a zero. These are the reasons that the runs themselves recorded.")
 
 
 def flags(findings: Findings) -> Section | None:
@@ -39,18 +44,25 @@ def flags(findings: Findings) -> Section | None:
     if counts.empty:
         return None
     rows = [{"flag": flag, "runs": int(counts[flag]), **_known(flag)} for flag in sorted(counts.index)]
-    return Section("flags", "Flags", (_FLAG_TEXT,), tables=(tabulate("Flags", rows, _FLAG),))
+    title = say("Flags")
+    return Section("flags", title, (say(_FLAG_TEXT),), tables=(tabulate(title, rows, _FLAG),))
 
 
 def _known(flag: str) -> dict[str, str]:
     told = FLAGS.get(flag, _UNKNOWN)
-    return {"spoils": ", ".join(told.spoils), "cause": told.cause, "remedy": told.remedy}
+    return {"spoils": kinds(told.spoils), "cause": say(told.cause), "remedy": say(told.remedy)}
+
+
+def kinds(spoils: Iterable[Spoilt]) -> str:
+    """The kinds of figures that flags spoil, in words."""
+    return ", ".join(say(_SPOILS[kind]) for kind in spoils)
 
 
 def explained(names: Iterable[str]) -> str:
     """Each flag with its cause and its remedy, in one text."""
     told = [(name, FLAGS.get(name, _UNKNOWN)) for name in names]
-    return "; ".join(f"{name}: {flag.cause} (remedy: {flag.remedy})" for name, flag in told)
+    text = to_say("{flag}: {cause} (remedy: {remedy})")
+    return strung(say(text, flag=name, cause=say(flag.cause), remedy=say(flag.remedy)) for name, flag in told)
 
 
 def spoilt(findings: Findings) -> list[Record]:
@@ -61,11 +73,11 @@ def spoilt(findings: Findings) -> list[Record]:
     measured = {kind: _with_figures(findings, kind) for kind in CLEAN}
     found: list[Record] = []
     for row in records(findings.summaries[findings.summaries["n_ok"] > 0]):
-        kinds = [kind for kind, column in CLEAN.items() if not row[f"n_{column}"]]
-        lost = [kind for kind in kinds if not measured[kind].isdisjoint(row["run_ids"])]
-        if lost and len(kinds) < len(CLEAN):
+        unclean = [kind for kind, column in CLEAN.items() if not row[f"n_{column}"]]
+        lost = [kind for kind in unclean if not measured[kind].isdisjoint(row["run_ids"])]
+        if lost and len(unclean) < len(CLEAN):
             spoiling = [flag for flag in row["flags"] if any(spoils([flag], kind) for kind in lost)]
-            found.append({**row, "spoilt": ", ".join(lost), "spoiling": spoiling})
+            found.append({**row, "spoilt": kinds(lost), "spoiling": spoiling})
     return found
 
 
@@ -80,19 +92,18 @@ def outliers(findings: Findings) -> list[str]:
     found = [run_id for run_ids in findings.summaries["outlier_runs"] for run_id in run_ids]
     if not found:
         return []
-    many = "rate stands" if len(found) == 1 else "rates stand"
-    return [
-        f"{len(found)} {many} apart from the others of the cell by the modified z-score, flagged by nothing, and counted:"
-        f" {', '.join(found)}."
-    ]
+    text = to_say(
+        "{n} rate stands apart from the others of the cell by the modified z-score, flagged by nothing, and counted: {runs}."
+        "|{n} rates stand apart from the others of the cell by the modified z-score, flagged by nothing, and counted: {runs}."
+    )
+    return [say(text, n=len(found), runs=", ".join(found))]
 
 
 def not_measured(findings: Findings) -> Section | None:
     """What stayed empty, by the reason that was given."""
     reasons: dict[str, tuple[set[str], set[str], set[str]]] = {}
     runs = findings.runs
-    where = runs["backend"] + "@" + runs["device"] + " on " + runs["machine"]
-    for run_id, party, missing in zip(runs["run_id"], where, runs["not_measured"], strict=True):
+    for run_id, party, missing in zip(runs["run_id"], party_names(runs), runs["not_measured"], strict=True):
         for column, reason in pairs(missing):
             columns, parties, run_ids = reasons.setdefault(reason, (set(), set(), set()))
             columns.add(column)
@@ -104,5 +115,5 @@ def not_measured(findings: Findings) -> Section | None:
         {"reason": reason, "columns": ", ".join(sorted(columns)), "parties": ", ".join(sorted(parties)), "runs": len(run_ids)}
         for reason, (columns, parties, run_ids) in sorted(reasons.items())
     ]
-    title = "What was not measured, and why"
-    return Section("not-measured", title, (_MISSING_TEXT,), tables=(tabulate(title, rows, _MISSING),))
+    title = say("What was not measured, and why")
+    return Section("not-measured", title, (say(_MISSING_TEXT),), tables=(tabulate(title, rows, _MISSING),))

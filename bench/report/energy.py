@@ -9,48 +9,45 @@ import pandas as pd
 
 from bench.report import wording
 from bench.report.document import Column, Record, Section, Table, filled, records, tabulate
-from bench.report.dots import dot_plot, rows_shown
+from bench.report.dots import dot_plot, left_out_text, rows_shown
 from bench.report.findings import UNRECORDED, Findings
+from bench.report.language import either, percent, say, strung, to_say
 from bench.report.looks import Drawn, in_order, party_names, work_names
 from bench.report.svg import drawing, to_svg
 from bench.trust.flags import spoils
 
 _MEASURED = ["power_w", "energy_j", "j_per_token", "wall_power_w", "wall_energy_j"]
 _SCOPES = {
-    "process": "one process",
-    "gpu-board": "the whole board of the GPU and nothing of the computer around it",
-    "soc": "the rails of the system on a chip that its sensors see, without display, disk and losses of the power supply",
-    "package": "the packages of the processors, without a GPU's board",
-    "wall": "everything behind the plug",
-    "machine": "the whole computer",
-    UNRECORDED: "their rows do not say what these figures cover",
+    "process": to_say("one process"),
+    "gpu-board": to_say("the whole board of the GPU and nothing of the computer around it"),
+    "soc": to_say("the rails of the system on a chip that its sensors see, without display, disk and losses of the power supply"),
+    "package": to_say("the packages of the processors, without a GPU's board"),
+    "wall": to_say("everything behind the plug"),
+    "machine": to_say("the whole computer"),
+    UNRECORDED: to_say("their rows do not say what these figures cover"),
 }
-_TEXT = (
+_OTHER = to_say("as its meter says")
+_TEXT = to_say(
     "Power and energy cover the window of the measured steps, and only what their scope names. Figures of different scopes are"
     " neither pooled nor divided by one another. Above idle means that the power at rest, measured before the sweep, is taken"
     " off. An empty entry was not measured."
 )
-_TITLE = "Energy per token by backend and workload"
-_CAPTION = (
+_TITLE = to_say("Energy per token by backend and workload: {scopes}")
+_CAPTION = to_say(
     "Evidence: measured. Each panel names the scope: what its joules cover; panels of different scopes are not to be compared."
     " Every run that ended ok is a mark, hollow where a flag spoils its energy; the bar is the geometric mean of the others. Idle"
     " power is not taken off. Of training all token positions count, of serving those generated. The axis is logarithmic; less is"
     " better."
 )
-_CELL_NOTE = (
+_CELL_NOTE = to_say(
     "Geometric means of the runs whose energy no flag spoils, with the 95% interval of energy per token across runs. Nothing is"
     " pooled where runs of a cell differ in scope."
 )
-_RUN_NOTE = (
+_RUN_NOTE = to_say(
     "J per token, of serving per generated token, is taken from the counter where there is one, else from the integral of power"
     " samples. The difference is the counter's energy less the integral's, as a share of the integral. A wall meter's figures"
     " stand apart, with its own scope."
 )
-
-
-def _per_token(name: str) -> Column:
-    headings = {"j_per_token": "J per token", "j_per_token_above_idle": "J per token above idle"}
-    return Column(headings[name], lambda row: wording.number(row[name]), "number")
 
 
 def _interval(row: Record) -> str:
@@ -59,12 +56,17 @@ def _interval(row: Record) -> str:
 
 def _disagreement(run: Record) -> str:
     counter, integral = run["energy_counter_j"], run["energy_integral_j"]
-    return f"{counter / integral - 1:+.1%}" if integral > 0 and counter >= 0 else ""
+    return percent(counter / integral - 1, 1, signed=True) if integral > 0 and counter >= 0 else ""
 
 
 def _spoiling(run: Record) -> str:
     return ", ".join(flag for flag in run["flags"] if spoils([flag], "energy"))
 
+
+_PER_TOKEN = (
+    Column("J per token", lambda row: wording.number(row["j_per_token"]), "number"),
+    Column("J per token above idle", lambda row: wording.number(row["j_per_token_above_idle"]), "number"),
+)
 
 _CELL = (
     Column("workload", "row"),
@@ -73,11 +75,11 @@ _CELL = (
     Column("scope", "scope"),
     Column("clean runs", "n_clean_energy", "number"),
     Column("mean power", lambda row: wording.watts(row["power_w"]), "number"),
-    _per_token("j_per_token"),
+    _PER_TOKEN[0],
     Column("95% interval", _interval, "number"),
-    _per_token("j_per_token_above_idle"),
+    _PER_TOKEN[1],
     Column("implementation", "implementation_name"),
-    Column("evidence", "tier"),
+    Column("evidence", lambda row: wording.tier(row["tier"])),
 )
 _RUN = (
     Column("cell", "cell"),
@@ -86,8 +88,7 @@ _RUN = (
     Column("mean power", lambda run: wording.watts(run["power_w"]), "number"),
     Column("peak power", lambda run: wording.watts(run["peak_power_w"]), "number"),
     Column("idle power", lambda run: wording.watts(run["idle_power_w"]), "number"),
-    _per_token("j_per_token"),
-    _per_token("j_per_token_above_idle"),
+    *_PER_TOKEN,
     Column("window", lambda run: wording.seconds(run["energy_window_s"]), "number"),
     Column("energy by counter, J", lambda run: wording.number(run["energy_counter_j"]), "number"),
     Column("energy by integral, J", lambda run: wording.number(run["energy_integral_j"]), "number"),
@@ -106,9 +107,17 @@ def energy(findings: Findings) -> Section | None:
         return None
     runs = runs.assign(scope=runs["power_scope"].where(runs["power_scope"] != "", UNRECORDED))
     scopes = sorted({*runs.loc[runs[_MEASURED[:3]].notna().any(axis=1), "scope"], *_wall(runs)})
-    legend = "; ".join(f"{scope}: {_SCOPES.get(scope, 'as its meter says')}" for scope in scopes)
+    covers = to_say("{scope}: {covers}")
+    legend = strung(say(covers, scope=_named(scope), covers=say(_SCOPES.get(scope, _OTHER))) for scope in scopes)
+    texts = (say(_TEXT), say("Scopes here: {scopes}.", scopes=legend))
+    runs = runs.assign(scope=[_named(scope) for scope in runs["scope"]])
     tables = (_by_cell(findings.summaries, runs), _by_run(runs))
-    return Section("energy", "Power and energy", (_TEXT, f"Scopes here: {legend}."), figure=drawn(runs), tables=tables)
+    return Section("energy", say("Power and energy"), texts, figure=drawn(runs), tables=tables)
+
+
+def _named(scope: str) -> str:
+    """A scope's name, which is the same in every language, or that there is none."""
+    return say(UNRECORDED) if scope == UNRECORDED else scope
 
 
 def _wall(runs: pd.DataFrame) -> list[str]:
@@ -121,13 +130,13 @@ def _by_cell(summaries: pd.DataFrame, runs: pd.DataFrame) -> Table:
     rows = []
     for row in records(summaries[summaries["tier"] == "measured"]):
         seen = sorted({scopes[run_id] for run_id in row["run_ids"] if run_id in scopes})
-        rows += [{**row, "scope": " or ".join(seen)}] if seen else []
-    return tabulate("Power and energy by cell", rows, _CELL, [_CELL_NOTE])
+        rows += [{**row, "scope": either(seen)}] if seen else []
+    return tabulate(say("Power and energy by cell"), rows, _CELL, [say(_CELL_NOTE)])
 
 
 def _by_run(runs: pd.DataFrame) -> Table:
     rows = records(runs)
-    return tabulate("Power and energy by run", rows, filled(_RUN, rows), [_RUN_NOTE])
+    return tabulate(say("Power and energy by run"), rows, filled(_RUN, rows), [say(_RUN_NOTE)])
 
 
 def drawn(runs: pd.DataFrame) -> Drawn | None:
@@ -138,17 +147,19 @@ def drawn(runs: pd.DataFrame) -> Drawn | None:
     panels = points["method"] + ", " + points["scope"]
     points = in_order(points.assign(party=party_names(points), row=work_names(points), panel=panels))
     shown, left_out = rows_shown(points)
-    title = f"{_TITLE}: {', '.join(sorted(set(points['scope'])))}"
-    caption = _CAPTION + (f" Left out here, and in the table below: {left_out} more workloads." if left_out else "")
+    title = say(_TITLE, scopes=", ".join(sorted(set(points["scope"]))))
+    caption = say(_CAPTION) + left_out_text(left_out)
     with drawing("energy"):
-        figure = dot_plot(points, shown, "j_per_token", "clean_energy", "joules per token")
+        figure = dot_plot(points, shown, "j_per_token", "clean_energy", say("joules per token"))
         svg = to_svg(figure, "energy", title, _description(points))
     return Drawn("energy", title, caption, svg)
 
 
 def _description(points: pd.DataFrame) -> str:
     low, high = points["j_per_token"].min(), points["j_per_token"].max()
-    return (
-        f"Dot plot of {len(points)} runs of {points['cell'].nunique()} cells in a panel per method and scope, from"
-        f" {wording.number(low)} to {wording.number(high)} joules per token. All values stand in the tables of energy."
+    text = to_say(
+        "Dot plot of {runs} of {cells} in a panel per method and scope, from {low} to {high} joules per token. All values stand"
+        " in the tables of energy."
     )
+    runs, cells = say("{n} run|{n} runs", n=len(points)), say("{n} cell|{n} cells", n=points["cell"].nunique())
+    return say(text, runs=runs, cells=cells, low=wording.number(low), high=wording.number(high))

@@ -16,19 +16,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.report import wording
-from bench.report.dots import WIDTH_IN, dot_plot, label_rows, rows_shown
+from bench.report.dots import WIDTH_IN, dot_plot, label_rows, left_out_text, rows_shown
+from bench.report.language import digits, say, to_say
 from bench.report.looks import ACCENT, INK, QUIET, Drawn, in_order, party_names, work_names
 from bench.report.svg import drawing, to_svg
 
 PAIRS, ROWS_PER_PAIR = 8, 12
 
-_SPEED_TITLE = "Rate by backend and workload"
-_SPEED_CAPTION = (
+_SPEED_TITLE = to_say("Rate by backend and workload")
+_SPEED_CAPTION = to_say(
     "Evidence: measured. Every run that ended ok is a mark, hollow where a flag spoils its times; the bar is the geometric mean"
     " of the others. Of training all token positions count, of serving those decoded. The axis is logarithmic; more is better."
 )
-_RATIO_TITLE = "Ratio of rates, equal work only"
-_RATIO_CAPTION = (
+_RATIO_TITLE = to_say("Ratio of rates, equal work only")
+_RATIO_CAPTION = to_say(
     "Evidence: measured. Right of the line at 1 the party named first is faster. Bars are 95% intervals across runs (Welch's t"
     " on logs, or from ten runs a bootstrap) and may run beyond the frame; a hollow mark has none, as one side has a single run."
     " Beside each ratio stand the implementations of both sides, which are spelt out under the rates. The axis is"
@@ -43,11 +44,11 @@ def speed(runs: pd.DataFrame) -> Drawn | None:
         return None
     points = in_order(points.assign(party=party_names(points), row=work_names(points), panel=points["method"]))
     shown, left_out = rows_shown(points)
-    caption = _SPEED_CAPTION + (f" Left out here, and in the table below: {left_out} more workloads." if left_out else "")
+    title, caption = say(_SPEED_TITLE), say(_SPEED_CAPTION) + left_out_text(left_out)
     with drawing("speed"):
-        figure = dot_plot(points, shown, "tokens_per_s", "clean", "tokens per second")
-        svg = to_svg(figure, "speed", _SPEED_TITLE, _speed_description(points))
-    return Drawn("speed", _SPEED_TITLE, caption, svg)
+        figure = dot_plot(points, shown, "tokens_per_s", "clean", say("tokens per second"))
+        svg = to_svg(figure, "speed", title, _speed_description(points))
+    return Drawn("speed", title, caption, svg)
 
 
 def ratios(pairs: Sequence[tuple[str, pd.DataFrame]]) -> Drawn | None:
@@ -59,10 +60,13 @@ def ratios(pairs: Sequence[tuple[str, pd.DataFrame]]) -> Drawn | None:
         return None
     shown = [(title, _some(group)) for title, group in pairs[:PAIRS]]
     left_out = sum(len(group) for _, group in pairs) - sum(len(group) for _, group in shown)
-    caption = _RATIO_CAPTION + (f" Left out here, and in the tables below: {left_out} more ratios." if left_out else "")
+    more = to_say(
+        "Left out here, and in the tables below: {n} more ratio.|Left out here, and in the tables below: {n} more ratios."
+    )
+    title, caption = say(_RATIO_TITLE), say(_RATIO_CAPTION) + (" " + say(more, n=left_out) if left_out else "")
     with drawing("ratios"):
-        svg = to_svg(_ratio_figure(shown), "ratios", _RATIO_TITLE, _ratio_description(pairs))
-    return Drawn("ratios", _RATIO_TITLE, caption, svg)
+        svg = to_svg(_ratio_figure(shown), "ratios", title, _ratio_description(pairs))
+    return Drawn("ratios", title, caption, svg)
 
 
 def _some(group: pd.DataFrame) -> pd.DataFrame:
@@ -83,8 +87,8 @@ def _ratio_figure(shown: Sequence[tuple[str, pd.DataFrame]]) -> Figure:
     panels[-1].set_xlim(low, high)
     panels[-1].xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))
     panels[-1].xaxis.set_minor_locator(NullLocator())
-    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}×"))
-    panels[-1].set_xlabel("times as fast")
+    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(f"{value:.3g}") + "×"))
+    panels[-1].set_xlabel(say("times as fast"))
     return figure
 
 
@@ -114,15 +118,17 @@ def _ratio_panel(ax: Axes, group: pd.DataFrame) -> None:
 
 def _speed_description(points: pd.DataFrame) -> str:
     low, high = points["tokens_per_s"].min(), points["tokens_per_s"].max()
-    return (
-        f"Dot plot of {len(points)} runs of {points['cell'].nunique()} cells, from {wording.number(low)} to"
-        f" {wording.number(high)} tokens per second. All values stand in the table of summaries."
+    text = to_say(
+        "Dot plot of {runs} of {cells}, from {low} to {high} tokens per second. All values stand in the table of summaries."
     )
+    runs, cells = say("{n} run|{n} runs", n=len(points)), say("{n} cell|{n} cells", n=points["cell"].nunique())
+    return say(text, runs=runs, cells=cells, low=wording.number(low), high=wording.number(high))
 
 
 def _ratio_description(pairs: Sequence[tuple[str, pd.DataFrame]]) -> str:
     values = pd.concat([group["ratio"] for _, group in pairs])
-    return (
-        f"Dot plot of {len(values)} ratios in {len(pairs)} pairs, from {wording.number(values.min())} to"
-        f" {wording.number(values.max())}, with a line at 1. All values stand in the tables of ratios."
+    text = to_say(
+        "Dot plot of {ratios} in {pairs}, from {low} to {high}, with a line at 1. All values stand in the tables of ratios."
     )
+    many = {"ratios": say("{n} ratio|{n} ratios", n=len(values)), "pairs": say("{n} pair|{n} pairs", n=len(pairs))}
+    return say(text, **many, low=wording.number(values.min()), high=wording.number(values.max()))

@@ -15,11 +15,12 @@ import pandas as pd
 from bench import analysis
 from bench.catalog import MachineProfile
 from bench.report import wording
+from bench.report.language import say, to_say
 from bench.report.looks import in_order, party_names, work_names
 
 LESSON_MACHINES = ("mac-studio-m3-ultra", "pc-rtx-4090")
 """Their capacities are drawn in every report."""
-UNRECORDED = "not recorded"
+UNRECORDED = to_say("not recorded")
 FOLD = 2
 """Repeated runs that differ more than this have measured something else besides the cell."""
 _SHOWN = (
@@ -38,7 +39,7 @@ class Findings:
     `implementation_name`, or `implementations` for both sides. `implementations` maps (backend, implementation) to its name.
     `place` of a summary is its party, shortened to the backend where all is on one machine.
     `copies` are (machine, run id) of rows left out because their run id is counted already. `parts` are the measured parts of
-    memory: `run_id`, `scope` (the part), `value` (bytes).
+    memory: `run_id`, `scope` (the part), `value` (bytes). `kept` is what one section found and another asks for again, by name.
     """
 
     runs: pd.DataFrame
@@ -49,6 +50,7 @@ class Findings:
     damaged: tuple[tuple[str, str], ...]
     copies: tuple[tuple[str, str], ...]
     parts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def drawn_profiles(self) -> list[MachineProfile]:
@@ -77,10 +79,11 @@ class Findings:
         wide = int((folds > FOLD).sum())
         if not wide:
             return ()
-        return (
-            f"Runs of one cell differ up to {wording.number(folds.max(), 2)}-fold ({wide} of {len(folds)} cells more than"
-            f" {FOLD}-fold): something else used the machine, or it changed its pace between runs. Do not read these rates.",
+        text = to_say(
+            "Runs of one cell differ up to {most}-fold ({wide} of {cells} cells more than {fold}-fold): something else used the"
+            " machine, or it changed its pace between runs. Do not read these rates."
         )
+        return (say(text, most=wording.number(folds.max(), 2), wide=wide, cells=len(folds), fold=FOLD),)
 
 
 def gather(
@@ -99,7 +102,7 @@ def gather(
     summaries = analysis.summarise(prepared)
     summaries = in_order(summaries.assign(party=party_names(summaries), row=work_names(summaries)))
     places = summaries["party"] if summaries["machine"].nunique() > 1 else summaries["backend"] + "@" + summaries["device"]
-    summaries["place"] = [place + _held(tier) for place, tier in zip(places, summaries["tier"], strict=True)]
+    summaries["place"] = [place + wording.held(tier) for place, tier in zip(places, summaries["tier"], strict=True)]
     summaries["implementation_name"] = _named(summaries, names)
     comparisons = analysis.compare(prepared)
     sides = {side: party_names(comparisons, f"{side}_") for side in ("above", "below")}
@@ -116,12 +119,6 @@ def _parts(readings: pd.DataFrame | None) -> pd.DataFrame:
         return pd.DataFrame()
     found = readings[readings["meter"] == "parts"]
     return found.assign(scope=[wording.plain(scope) for scope in found["scope"]])
-
-
-def _held(tier: str) -> str:
-    """The limit that runs of a tier were held to, as `analysis` wrote it into the tier's name; empty without one."""
-    _, separator, limit = tier.partition(analysis.HELD)
-    return separator + limit
 
 
 def _harmless(runs: pd.DataFrame) -> pd.DataFrame:
@@ -151,7 +148,7 @@ def _implementation_names(prepared: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 def _named(frame: pd.DataFrame, names: Mapping[tuple[str, str], str], prefix: str = "") -> pd.Series[str]:
     keys = zip(frame[f"{prefix}backend"], frame[f"{prefix}implementation"], strict=True)
-    return pd.Series([names.get(key, UNRECORDED) for key in keys], frame.index, dtype=object)
+    return pd.Series([names.get(key, say(UNRECORDED)) for key in keys], frame.index, dtype=object)
 
 
 def pairs(stored: Any) -> list[tuple[str, str]]:

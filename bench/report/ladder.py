@@ -16,18 +16,20 @@ from bench.metrics import METRICS
 from bench.report import wording
 from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
 from bench.report.findings import Findings
+from bench.report.language import both, say, strung, to_say
+from bench.report.reasons import resaid
 
 MEMORY = ("framework_peak_bytes", "device_peak_bytes", "host_peak_bytes")
 """Whose peak is compared: the first that all clean rungs have, since one meter's bytes are not another's."""
-_TEXT = (
+_TEXT = to_say(
     "Each rung does the same work on the same machine in another way. An entry is the rung of its row divided by the rung of its"
     " column, in brackets its 95% interval and the numbers of runs: 1.5 in a table of rates means that the row is half as fast"
     " again; 0.5 in a table of memory that it needs half. A vendor's factor holds against the rung it names, not against a lower"
     " one."
 )
-_SAME = (
-    "Rungs are divided only where work, tokens, measured steps and the versions of"
-    f" {' and '.join(ladder.SAME_VERSIONS)} are equal; otherwise the entry is empty and a note says why."
+_SAME = to_say(
+    "Rungs are divided only where work, tokens, measured steps and the versions of {packages} are equal; otherwise the entry is"
+    " empty and a note says why."
 )
 _RUNG = (
     Column("rung", "rung"),
@@ -53,14 +55,16 @@ def ladders(findings: Findings) -> Section | None:
     peaks = {name: ladder.factors(found, name) for name in MEMORY}
     tables: list[Table] = []
     for place, group in rungs.groupby(list(ladder.LADDER), sort=True):
-        work = f"{place[1]} on {place[0]}"
+        work = f"{place[1]} {say('on')} {place[0]}"
         names = sorted(group["rung"])
         memory = _memory_of(group)
-        tables.append(tabulate(f"Rungs: {work}", records(group.sort_values("rung")), _RUNG))
-        tables.append(_matrix(f"Rate, row ÷ column: {work}", names, _those(rates, place), ()))
-        label = f"Memory is the {METRICS[memory].label}."
-        tables.append(_matrix(f"Memory, row ÷ column: {work}", names, _those(peaks[memory], place), (label,)))
-    return Section("ladder", "Ladder", (_TEXT, _SAME), tables=tuple(tables))
+        tables.append(tabulate(say("Rungs: {work}", work=work), records(group.sort_values("rung")), _RUNG))
+        tables.append(_matrix(say("Rate, row ÷ column: {work}", work=work), names, _those(rates, place), ()))
+        title, label = say("Memory, row ÷ column: {work}", work=work), say(METRICS[memory].label)
+        notes = (say("Memory is the {label}.", label=label),)
+        tables.append(_matrix(title, names, _those(peaks[memory], place), notes))
+    texts = (say(_TEXT), say(_SAME, packages=both(ladder.SAME_VERSIONS)))
+    return Section("ladder", say("Ladder"), texts, tables=tuple(tables))
 
 
 def _summaries(findings: Findings, found: pd.DataFrame) -> pd.DataFrame:
@@ -86,7 +90,7 @@ def _those(factors: pd.DataFrame, place: Iterable[Any]) -> list[dict[str, Any]]:
 
 def _matrix(title: str, names: list[str], pairs: list[dict[str, Any]], notes: Iterable[str]) -> Table:
     entries = {(pair["above"], pair["below"]): pair for pair in pairs}
-    columns = [Column("rung", "rung"), *(Column(name, _against(name, entries), "number") for name in names)]
+    columns = [Column("rung", "rung"), *(Column(name, _against(name, entries), "number", as_is=True) for name in names)]
     return tabulate(title, [{"rung": name} for name in names], columns, [*notes, *_refused(pairs)])
 
 
@@ -113,8 +117,9 @@ def _against(below: str, entries: Mapping[tuple[str, str], Record]) -> Any:
 def _factor(ratio: float, low: float, high: float, n_above: int, n_below: int) -> str:
     if math.isnan(ratio):
         return ""
-    interval = wording.between(low, high) or "no interval"
-    return f"{wording.number(ratio)} ({interval}; n {n_above}, {n_below})"
+    interval = wording.between(low, high) or say("no interval")
+    text = to_say("{ratio} ({interval}; n {above}, {below})")
+    return say(text, ratio=wording.number(ratio), interval=interval, above=n_above, below=n_below)
 
 
 def _refused(pairs: list[dict[str, Any]]) -> list[str]:
@@ -122,5 +127,6 @@ def _refused(pairs: list[dict[str, Any]]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for pair in pairs:
         if pair["refused"]:
-            reasons.setdefault(pair["refused"], []).append(f"{pair['above']} and {pair['below']}")
-    return [f"No factor, as {reason}: {'; '.join(whom)}." for reason, whom in reasons.items()]
+            reasons.setdefault(pair["refused"], []).append(both([pair["above"], pair["below"]]))
+    text = to_say("No factor, as {reason}: {pairs}.")
+    return [say(text, reason=resaid(reason), pairs=strung(whom)) for reason, whom in reasons.items()]

@@ -10,6 +10,7 @@ from bench.report import doubts, wording
 from bench.report.document import Cell, Column, Record, Section, Table, filled, records, tabulate
 from bench.report.findings import Findings
 from bench.report.grid import grid
+from bench.report.language import say, strung, to_say
 
 
 def _losses(run: Record) -> str:
@@ -19,17 +20,25 @@ def _losses(run: Record) -> str:
 
 def _device_peak(run: Record) -> str:
     """The driver's figure, with what it covers."""
-    scope = _DEVICE_SCOPES.get(run["device_peak_scope"], run["device_peak_scope"] or "scope not recorded")
-    return f"{size} ({scope})" if (size := wording.size(run["device_peak_bytes"])) else ""
+    scope = run["device_peak_scope"] or ""
+    told = say(_DEVICE_SCOPES[scope]) if scope in _DEVICE_SCOPES else scope
+    return f"{size} ({told})" if (size := wording.size(run["device_peak_bytes"])) else ""
 
 
-NOT_RUN = "not run yet"
-_DEVICE_SCOPES = {"process": "the process", "device-less-before": "the whole device, less before"}
-_LOSS_TEXT = (
+NOT_RUN = to_say("not run yet")
+_DEVICE_SCOPES = {
+    "process": to_say("the process"),
+    "device-less-before": to_say("the whole device, less before"),
+    "": to_say("scope not recorded"),
+}
+RUNS_SHOWN = 2_000
+"""A page of more is slow to open; every run stays in the stored files."""
+_LATEST = to_say("The latest {shown} of {n} runs. All of them are in the stored files, and in every other table and figure.")
+_LOSS_TEXT = to_say(
     "A loss that stays where it was is no fault: random tokens and few steps show no learning. It is there to check the"
     " arithmetic: equal work starts near the same loss on every backend."
 )
-_PROCESSOR_TEXT = (
+_PROCESSOR_TEXT = to_say(
     "Processor time is told in cores at work, of the worker and of everything else on the machine, over the measured steps. A"
     " flag's cause and remedy stand under flags, the reason for an empty entry under what was not measured."
 )
@@ -37,12 +46,12 @@ _CLEAN = [f"n_{column}" for column in CLEAN.values()]
 _CELL = (Column("workload", "row"), Column("method", "method"), Column("backend and machine", "party"))
 _HOLE = (*_CELL, Column("suite", "suite"), Column("outcomes", "outcomes"), Column("reasons", "reasons"))
 _SPOILT = (*_CELL, Column("spoilt", "spoilt"), Column("by", "by"), Column("outcomes", "outcomes"))
-_SPOILT_NOTE = (
+_SPOILT_NOTE = to_say(
     "Cells that ended ok and whose figures of some kind are missing above, since flags spoil them in every run. Their other"
     " figures count."
 )
 _OUTLYING = Column("outlying steps", lambda run: wording.whole(run["outlier_steps"]), "number")
-_APART = Column("rate among its repeats", lambda run: "stands apart" if run["stands_apart"] else "")
+_APART = Column("rate among its repeats", lambda run: say("stands apart") if run["stands_apart"] else "")
 _DEVICE = Column("peak, device", _device_peak, "number")
 _PREFILL = Column("prefill tokens/s", lambda run: wording.number(run["prefill_tokens_per_s"]), "number")
 _FIRST_TOKEN = Column("to the first token", lambda run: wording.seconds(run["time_to_first_token_s"]), "number")
@@ -72,7 +81,7 @@ _RUN = (
     Column("flags", lambda run: ", ".join(run["flags"])),
     Column("machine", "machine"),
     Column("implementation", "implementation_name"),
-    Column("evidence", "tier"),
+    Column("evidence", lambda row: wording.tier(row["tier"])),
     Column("run id", "run_id", "code"),
 )
 _WHERE_ANY = (_PREFILL, _FIRST_TOKEN, _OUTLYING, _APART, _DEVICE, _SWAP, _PROCESSOR, _OTHERS)
@@ -83,7 +92,7 @@ _ORIGIN = (
     Column("implementation", "implementation_name"),
     Column("workload digest", "workload_digest", "code"),
     Column("tokens digest", lambda row: ", ".join(row["tokens_digests"]), "code"),
-    Column("trainable parameters", lambda row: ", ".join(f"{count:,.0f}" for count in row["trainable_parameters"]), "number"),
+    Column("trainable parameters", lambda row: ", ".join(map(wording.whole, row["trainable_parameters"])), "number"),
     Column("packages digest", lambda row: ", ".join(row["environments"]), "code"),
     Column("run ids", lambda row: ", ".join(row["run_ids"]), "code"),
 )
@@ -99,19 +108,21 @@ def holes(findings: Findings) -> Section:
     empty = records(findings.summaries[(findings.summaries[_CLEAN] == 0).all(axis=1)])
     for row in empty:
         given = sorted({reasons[run_id] for run_id in row["run_ids"] if reasons[run_id]})
-        flagged = [f"every ok run is flagged: {doubts.explained(row['flags'])}"] if row["n_flagged"] else []
-        row["reasons"] = "; ".join([*given, *flagged])
+        text = to_say("every ok run is flagged: {flags}")
+        flagged = [say(text, flags=doubts.explained(row["flags"]))] if row["n_flagged"] else []
+        row["reasons"] = strung([*given, *flagged])
         row["outcomes"] = wording.outcomes(row)
         row["suite"] = ", ".join(sorted({str(name) for name in suites.reindex(row["run_ids"]).dropna()}))
     cells = grid(findings.runs)
-    empty += [{**cell, "outcomes": NOT_RUN} for cell in records(cells[cells["n_runs"] == 0])]
-    text = (
+    empty += [{**cell, "outcomes": say(NOT_RUN)} for cell in records(cells[cells["n_runs"] == 0])]
+    text = to_say(
         "Cells without a run whose figures count. A hole is a result: nothing is guessed in its place. Not run yet are the pairs"
         " of a workload and a backend that the rows of a suite span on a machine and that left no row, as after a budget or an"
         " interruption; a workload that no backend has tried is unknown here."
     )
-    tables = (*((tabulate("Holes", empty, _HOLE),) if empty else ()), *_spoilt(findings))
-    return Section("holes", "Holes", (text,) if tables else ("None.",), tables=tables)
+    title = say("Holes")
+    tables = (*((tabulate(title, empty, _HOLE),) if empty else ()), *_spoilt(findings))
+    return Section("holes", title, (say(text),) if tables else (say("None."),), tables=tables)
 
 
 def _spoilt(findings: Findings) -> tuple[Table, ...]:
@@ -119,39 +130,45 @@ def _spoilt(findings: Findings) -> tuple[Table, ...]:
     rows = [
         {**row, "by": doubts.explained(row["spoiling"]), "outcomes": wording.outcomes(row)} for row in doubts.spoilt(findings)
     ]
-    return (tabulate("Spoilt by flags", rows, _SPOILT, [_SPOILT_NOTE]),) if rows else ()
+    return (tabulate(say("Spoilt by flags"), rows, _SPOILT, [say(_SPOILT_NOTE)]),) if rows else ()
 
 
 def every_run(findings: Findings) -> Section:
-    """Every run with its outcome and reason."""
+    """Every run with its outcome and reason; of more than a page can hold, the latest."""
     alone = findings.runs["machine"].nunique() == 1
-    rows = records(findings.runs)
+    latest = findings.runs["started_at"].rank(method="first", ascending=False, na_option="bottom") <= RUNS_SHOWN
+    rows = records(findings.runs[latest])
     told = filled(_WHERE_ANY, rows)
     columns = [column for column in _RUN if column in told or column not in _WHERE_ANY]
     columns = [column for column in columns if not (alone and column.value == "machine")]
-    return Section("runs", "Every run", (_LOSS_TEXT, _PROCESSOR_TEXT), tables=(tabulate("Every run", rows, columns),))
+    title, texts = say("Every run"), (say(_LOSS_TEXT), say(_PROCESSOR_TEXT))
+    left = len(findings.runs) - len(rows)
+    notes = [say(_LATEST, shown=len(rows), n=len(findings.runs))] if left else []
+    return Section("runs", title, texts, tables=(tabulate(title, rows, columns, notes),))
 
 
 def provenance(findings: Findings) -> Section:
     """The run ids and digests behind every summary."""
-    text = "Each line is one summary above. Digests and trainable parameters are those of its clean runs."
-    table = tabulate("Provenance", records(findings.summaries), _ORIGIN)
-    return Section("provenance", "Provenance", (text,), tables=(table,))
+    text = say("Each line is one summary above. Digests and trainable parameters are those of its clean runs.")
+    title = say("Provenance")
+    return Section("provenance", title, (text,), tables=(tabulate(title, records(findings.summaries), _ORIGIN),))
 
 
 def damaged(findings: Findings) -> Section:
     """Result files that could not be read."""
-    text = "These result files could not be read, and nothing of them is in this report."
+    title, text = say("Damaged files"), say("These result files could not be read, and nothing of them is in this report.")
     files = [{"path": path, "reason": reason} for path, reason in findings.damaged]
-    return Section("damaged", "Damaged files", (text,), tables=(tabulate("Damaged files", files, _DAMAGED),))
+    return Section("damaged", title, (text,), tables=(tabulate(title, files, _DAMAGED),))
 
 
 def copies(findings: Findings) -> Section:
     """Rows left out because their run is counted already."""
-    many = len(findings.copies)
-    text = (
-        f"{many} stored {'run bears' if many == 1 else 'runs bear'} the id of a run that is counted already, as a copied folder"
-        " does. A run measured once counts once: these are in no count, mean or ratio of this report."
+    text = to_say(
+        "{n} stored run bears the id of a run that is counted already, as a copied folder does. A run measured once counts once:"
+        " these are in no count, mean or ratio of this report."
+        "|{n} stored runs bear the id of a run that is counted already, as a copied folder does. A run measured once counts once:"
+        " these are in no count, mean or ratio of this report."
     )
+    title, told = say("Copies left out"), say(text, n=len(findings.copies))
     rows = [{"machine": machine, "run_id": run_id} for machine, run_id in findings.copies]
-    return Section("copies", "Copies left out", (text,), tables=(tabulate("Copies left out", rows, _COPIES),))
+    return Section("copies", title, (told,), tables=(tabulate(title, rows, _COPIES),))

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.report import wording
+from bench.report.language import say
 
 INK, QUIET, ACCENT = "#202124", "#5f6368", "#1a5fb4"
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "p")
@@ -59,7 +60,7 @@ def looks_of(parties: Iterable[str]) -> Looks:
 def party_names(frame: pd.DataFrame, prefix: str = "") -> pd.Series[str]:
     """`backend@device on machine` for each row of a frame with these columns (their names preceded by `prefix`)."""
     backend, device, machine = (frame[prefix + name] for name in ("backend", "device", "machine"))
-    return backend + "@" + device + " on " + machine
+    return backend + "@" + device + f" {say('on')} " + machine
 
 
 def work_names(frame: pd.DataFrame) -> pd.Series[str]:

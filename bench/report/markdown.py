@@ -13,6 +13,8 @@ from typing import Any
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;", ":": "&#58;", ".": "&#46;"}
 _INSIDE_A_WORD = r"(?<=[a-z0-9])(?:_(?=[a-z0-9])|@(?=[a-z0-9]+(?![\w.@-])))"
 """`batch_size` is no emphasis; `hf@cpu` is neither a mention, which begins a word, nor an address, whose host has a dot."""
+_SPACES = re.compile(r"[^\S\u00a0\u202f]+")
+"""Every space and end of line but those that a language sets at which no line may break."""
 _ACTIVE = re.compile(rf"(?!{_INSIDE_A_WORD})[\\`*_\[\]#~$&<>|@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
@@ -22,4 +24,4 @@ def literal(value: Any) -> str:
     Emphasis, code, links, images, mathematics and references are escaped by backslashes. HTML, table bars and what makes a
     bare address a link (`@`, `://`, `www.`) become entities, which renderers without backslash escapes understand too.
     """
-    return _ACTIVE.sub(lambda found: _ENTITIES.get(found[0], "\\" + found[0]), " ".join(str(value).split()))
+    return _ACTIVE.sub(lambda found: _ENTITIES.get(found[0], "\\" + found[0]), _SPACES.sub(" ", str(value)).strip())

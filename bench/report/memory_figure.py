@@ -19,17 +19,18 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from bench.report import wording
+from bench.report.language import say, to_say
 from bench.report.looks import INK, QUIET, Drawn, Looks, bare, legend, looks_of, party_names, size_axis
 from bench.report.svg import drawing, to_svg
 
 METERS = {
-    "framework_peak_bytes": "peak by the framework's counter",
-    "host_peak_bytes": "peak resident memory of the process",
+    "framework_peak_bytes": to_say("peak by the framework's counter"),
+    "host_peak_bytes": to_say("peak resident memory of the process"),
 }
 LABEL_SHARE = 0.13
 """Of a panel's height, what the name of a line takes up."""
-_TITLE = "Peak memory by model size and method"
-_CAPTION = (
+_TITLE = to_say("Peak memory by model size and method")
+_CAPTION = to_say(
     "Each mark is the median of a cell's runs, without those whose memory a flag spoils; marks of one model size stand side by"
     " side. The meter is named on each row of panels, and every party that has it stands there: the resident memory of the"
     " process (with interpreter and libraries, without what lies on a card), and the framework's own counter where the backend"
@@ -50,14 +51,24 @@ def memory(
     if points.empty:
         return None
     missing = int((_ran_out(summaries) & _capacities(summaries, capacities).isna()).sum())
-    caption = f"Evidence: {', '.join(sorted(set(points['tier'])))}. {_CAPTION}"
-    if missing:
-        caption += f" Not drawn, as the capacity of their machine is not known: {missing} cells that ran out of memory."
-    lines = {**capacities, **{f"{machine}, main memory": size for machine, size in (main_memories or {}).items()}}
+    title, caption = say(_TITLE), _caption(points, missing)
+    lines = {**capacities}
+    lines |= {say("{machine}, main memory", machine=machine): size for machine, size in (main_memories or {}).items()}
     with drawing("memory"):
         figure = _figure(points, lines)
-        svg = to_svg(figure, "memory", _TITLE, _description(points, lines))
-    return Drawn("memory", _TITLE, caption, svg)
+        svg = to_svg(figure, "memory", title, _description(points, lines))
+    return Drawn("memory", title, caption, svg)
+
+
+def _caption(points: pd.DataFrame, missing: int) -> str:
+    """What the figure shows, on what evidence, and how many cells it cannot show."""
+    tiers = ", ".join(wording.tier(tier) for tier in sorted(set(points["tier"])))
+    text = to_say(
+        "Not drawn, as the capacity of their machine is not known: {n} cell that ran out of memory."
+        "|Not drawn, as the capacity of their machine is not known: {n} cells that ran out of memory."
+    )
+    told = [say("Evidence: {tiers}.", tiers=tiers), say(_CAPTION)]
+    return " ".join([*told, say(text, n=missing)] if missing else told)
 
 
 def peaks(summaries: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
@@ -101,10 +112,10 @@ def _figure(points: pd.DataFrame, capacities: Mapping[str, int]) -> Figure:
             ax = panels[row, column]
             _panel(ax, points[(points["meter"] == meter) & (points["method"] == method)], looks, capacities)
             ax.set_title(method if row == 0 else "", loc="left", fontweight="bold")
-            ax.set_xlabel("parameters" if row == len(meters) - 1 else "")
-            ax.set_ylabel(meter if column == 0 else "")
+            ax.set_xlabel(say("parameters") if row == len(meters) - 1 else "")
+            ax.set_ylabel(say(meter) if column == 0 else "")
         _label_capacities(panels[row, -1], capacities)
-    cross = Line2D([], [], color=INK, marker="x", ls="", mew=2, label="ran out of memory")
+    cross = Line2D([], [], color=INK, marker="x", ls="", mew=2, label=say("ran out of memory"))
     legend(figure, looks, [cross] if points["ran_out"].any() else [])
     return figure
 
@@ -159,15 +170,20 @@ def _scale(ax: Axes, points: pd.DataFrame, capacities: Mapping[str, int]) -> Non
     narrow = max(heights) / min(heights) < 300
     ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.size(value).replace(".00 ", " ").replace(".0 ", " ")))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.round_size(value)))
 
 
 def _description(points: pd.DataFrame, capacities: Mapping[str, int]) -> str:
     seen, lost = points[~points["ran_out"]], points[points["ran_out"]]
     lines = ", ".join(f"{machine} {wording.size(capacity)}" for machine, capacity in sorted(capacities.items()))
-    texts = [f"Scatter plot of {len(seen)} peaks in a panel per method and memory meter, with capacities as lines ({lines})."]
+    plot = to_say(
+        "Scatter plot of {n} peak in a panel per method and memory meter, with capacities as lines ({lines})."
+        "|Scatter plot of {n} peaks in a panel per method and memory meter, with capacities as lines ({lines})."
+    )
+    texts = [say(plot, n=len(seen), lines=lines)]
     if len(seen):
-        texts.append(f"Peaks run from {wording.size(seen['peak_bytes'].min())} to {wording.size(seen['peak_bytes'].max())}.")
+        low, high = wording.size(seen["peak_bytes"].min()), wording.size(seen["peak_bytes"].max())
+        texts.append(say("Peaks run from {low} to {high}.", low=low, high=high))
     if len(lost):
-        texts.append(f"{len(lost)} cells ran out of memory.")
-    return " ".join([*texts, "All values stand in the table of summaries."])
+        texts.append(say("{n} cell ran out of memory.|{n} cells ran out of memory.", n=len(lost)))
+    return " ".join([*texts, say("All values stand in the table of summaries.")])

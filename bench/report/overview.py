@@ -12,12 +12,17 @@ import pandas as pd
 from bench.record import OUTCOMES
 from bench.report import wording
 from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
-from bench.report.findings import Findings, pairs
+from bench.report.findings import UNRECORDED, Findings, pairs
 from bench.report.grid import grid
+from bench.report.language import current, either, say, to_say
 from bench.report.looks import party_names
 
 ROWS_AT_A_GLANCE = 40
-_GLANCE_TEXT = (
+_AS_RECORDED = to_say(
+    "Names of models, machines, methods, fields and flags, digests, the questions of the suites and the reasons that programs"
+    " gave stand as they were recorded."
+)
+_GLANCE_TEXT = to_say(
     "Tokens per second, of serving those decoded: the geometric mean of the runs whose times no flag spoils, in brackets its 95%"
     " interval and the number of runs. Peak memory: the median of the runs whose memory no flag spoils, by each meter that the"
     " backend has. The resident memory of the process holds the interpreter and all libraries; a framework's own counter holds"
@@ -48,18 +53,21 @@ def facts(findings: Findings) -> tuple[tuple[str, str], ...]:
     if runs.empty:
         return ()
     counts = runs["outcome"].value_counts()
-    outcomes = ", ".join(f"{counts[each]} {wording.outcome(each)}" for each in OUTCOMES if each in counts)
+    outcomes = ", ".join(wording.counted(each, counts[each]) for each in OUTCOMES if each in counts)
     flagged = int(((runs["outcome"] == "ok") & runs["flags"].map(bool).astype(bool)).sum())
-    outcomes += f"; of the ok ones {flagged} flagged, each left out of the figures that its flags spoil" if flagged else ""
+    note = to_say("; of the ok ones {count} flagged, each left out of the figures that its flags spoil")
+    outcomes += say(note, count=flagged) if flagged else ""
+    names = () if current() == "en" else ((say("Language"), say(_AS_RECORDED)),)
     return (
-        ("Evidence", _tiers(runs)),
-        ("Runs", f"{len(runs)}: {outcomes}"),
-        ("Cells", _cells(runs)),
-        ("First run", wording.moment(runs["started_at"].min())),
-        ("Last run", wording.moment(runs["started_at"].max())),
-        ("Suites", ", ".join(_distinct(runs, "suite"))),
-        ("Source revision", ", ".join(_distinct(runs, "source_revision")) or "not recorded"),
-        ("Schema", ", ".join(_distinct(runs, "schema_version"))),
+        (say("Evidence"), _tiers(runs)),
+        (say("Runs"), say("{count}: {outcomes}", count=len(runs), outcomes=outcomes)),
+        (say("Cells"), _cells(runs)),
+        (say("First run"), wording.moment(runs["started_at"].min())),
+        (say("Last run"), wording.moment(runs["started_at"].max())),
+        (say("Suites"), ", ".join(_distinct(runs, "suite"))),
+        (say("Source revision"), ", ".join(_distinct(runs, "source_revision")) or say(UNRECORDED)),
+        (say("Schema"), ", ".join(_distinct(runs, "schema_version"))),
+        *names,
     )
 
 
@@ -68,9 +76,9 @@ def _cells(runs: pd.DataFrame) -> str:
     cells = grid(runs)
     measured, waiting = cells["n_usable"] > 0, int((cells["n_runs"] == 0).sum())
     spoilt = int((measured & (cells["n_clean"] == 0)).sum())
-    texts = [f"{int(measured.sum())} of {len(cells)} cells measured"]
-    texts += [f"{spoilt} of them without a rate, which flags spoil"] if spoilt else []
-    return ", ".join([*texts, *([f"{waiting} not run yet"] if waiting else [])])
+    texts = [say("{measured} of {cells} cells measured", measured=int(measured.sum()), cells=len(cells))]
+    texts += [say("{count} of them without a rate, which flags spoil", count=spoilt)] if spoilt else []
+    return ", ".join([*texts, *([say("{count} not run yet", count=waiting)] if waiting else [])])
 
 
 def machines(findings: Findings) -> Section:
@@ -85,7 +93,8 @@ def machines(findings: Findings) -> Section:
         }
         for name, runs in findings.runs.groupby("machine", sort=True)
     ]
-    return Section("machines", "Machines", tables=(tabulate("Machines", rows, _MACHINE),))
+    title = say("Machines")
+    return Section("machines", title, tables=(tabulate(title, rows, _MACHINE),))
 
 
 def software(findings: Findings) -> Section:
@@ -97,19 +106,21 @@ def software(findings: Findings) -> Section:
             packages.setdefault(package, set()).add(version)
     rows = [{"party": party, "versions": _versions(packages)} for party, packages in sorted(seen.items())]
     mixed = int((findings.summaries["environments"].map(len) > 1).sum())
-    notes = (
-        [f"{mixed} cells pool runs of more than one set of packages; see the packages digests under provenance."] if mixed else []
+    note = to_say(
+        "{n} cell pools runs of more than one set of packages; see the packages digests under provenance."
+        "|{n} cells pool runs of more than one set of packages; see the packages digests under provenance."
     )
     columns = (Column("backend and machine", "party"), Column("versions", "versions"))
-    return Section("software", "Software", tables=(tabulate("Software", rows, columns, notes),))
+    title = say("Software")
+    return Section("software", title, tables=(tabulate(title, rows, columns, [say(note, n=mixed)] if mixed else []),))
 
 
 def glance(findings: Findings) -> Section:
     """Rate and peaks of every workload and party, or why there are none: a table per method."""
     machines = sorted(set(findings.summaries["machine"]))
     tables = tuple(_glance(str(method), summaries) for method, summaries in findings.summaries.groupby("method", sort=True))
-    where = f" All on {machines[0]}." if len(machines) == 1 else ""
-    return Section("glance", "At a glance", (_GLANCE_TEXT + where,), tables=tables, warnings=findings.warnings)
+    where = " " + say("All on {machine}.", machine=machines[0]) if len(machines) == 1 else ""
+    return Section("glance", say("At a glance"), (say(_GLANCE_TEXT) + where,), tables=tables, warnings=findings.warnings)
 
 
 def _glance(method: str, summaries: pd.DataFrame) -> Table:
@@ -122,16 +133,18 @@ def _glance(method: str, summaries: pd.DataFrame) -> Table:
         Column("peak memory", _peaks),
     )
     left_out = len(works) - ROWS_AT_A_GLANCE
-    notes = [f"{left_out} more workloads stand in the summaries."] if left_out > 0 else []
+    more = to_say("{n} more workload stands in the summaries.|{n} more workloads stand in the summaries.")
+    notes = [say(more, n=left_out)] if left_out > 0 else []
     return tabulate(method, rows, columns, notes)
 
 
 def _in_short(row: Record) -> Cell:
     """The rate with its spread, or the outcomes."""
     if row["n_clean"]:
-        return Cell(_rate(row) if row["tier"] == "measured" else f"ok ({row['tier']})", "good")
+        ok = _rate(row) if row["tier"] == "measured" else f"{wording.outcome('ok')} ({wording.tier(row['tier'])})"
+        return Cell(ok, "good")
     if row["n_ok"]:
-        return Cell(f"rate spoilt ({', '.join(row['flags'])})", "quiet")
+        return Cell(say("rate spoilt ({flags})", flags=", ".join(row["flags"])), "quiet")
     outcomes = [each for each in OUTCOMES if row[f"n_{each}"]]
     tones = {wording.tone(each) for each in outcomes}
     return Cell(", ".join(map(wording.outcome, outcomes)), "bad" if "bad" in tones else "quiet")
@@ -139,26 +152,28 @@ def _in_short(row: Record) -> Cell:
 
 def _rate(row: Record) -> str:
     if not row["tokens_per_s"] > 0:
-        return "ok"
+        return wording.outcome("ok")
     interval = wording.between(row["tokens_per_s_low"], row["tokens_per_s_high"])
-    runs = "1 run" if row["n_clean"] == 1 else f"{row['n_clean']} runs"
-    spread = f"95%: {interval}; {runs}" if interval else runs
+    runs = say("{n} run|{n} runs", n=row["n_clean"])
+    spread = say("95%: {interval}; {runs}", interval=interval, runs=runs) if interval else runs
     return f"{wording.number(row['tokens_per_s'])} ({spread})"
 
 
 def _peaks(row: Record) -> str:
     """Every meter that the cell has, each with its name: they do not count the same."""
     peaks = (
-        (row["host_peak_bytes"], "process"),
-        (row["device_peak_bytes"], "device"),
-        (row["framework_peak_bytes"], f"{row['backend']}'s own counter"),
+        (row["host_peak_bytes"], to_say("{size} process")),
+        (row["device_peak_bytes"], to_say("{size} device")),
+        (row["framework_peak_bytes"], to_say("{size} {backend}'s own counter")),
     )
-    return ", ".join(f"{size} {meter}" for value, meter in peaks if (size := wording.size(value)))
+    return ", ".join(say(text, size=size, backend=row["backend"]) for value, text in peaks if (size := wording.size(value)))
 
 
 def _tiers(runs: pd.DataFrame) -> str:
     counts = runs["tier"].value_counts()
-    return ", ".join(f"{tier} ({counts[tier]} runs)" if len(counts) > 1 else str(tier) for tier in sorted(counts.index))
+    names = {tier: wording.tier(str(tier)) for tier in sorted(counts.index)}
+    many = {tier: say("{n} run|{n} runs", n=counts[tier]) for tier in names}
+    return ", ".join(f"{name} ({many[tier]})" if len(counts) > 1 else name for tier, name in names.items())
 
 
 def _distinct(runs: pd.DataFrame, column: str) -> list[str]:
@@ -167,4 +182,4 @@ def _distinct(runs: pd.DataFrame, column: str) -> list[str]:
 
 
 def _versions(packages: Mapping[str, set[str]]) -> str:
-    return ", ".join(f"{package} {' or '.join(sorted(versions))}" for package, versions in sorted(packages.items()))
+    return ", ".join(f"{package} {either(sorted(versions))}" for package, versions in sorted(packages.items()))

@@ -1,17 +1,20 @@
 """The report: one HTML page, its Markdown twin, and the figures.
 
-In: a results folder. Out: `lesson.html` (self-contained: figures and style inside, no script, and a content security policy
-under which the browser fetches nothing), `lesson.md`, and `figures/*.svg` beside it. The same results give the same bytes: what
-is written depends on stored rows alone, never on the clock, the order of files or the reader's settings.
+In: a results folder, and perhaps which of its runs are meant. Out: `lesson.html` (self-contained: figures, style and a script for
+its tables inside, and a content security policy under which the browser runs no other script and fetches nothing), `lesson.md`,
+and `figures/*.svg` beside it. The same results give the same bytes: what is written depends on stored rows and the catalogue
+alone, never on the clock, the order of files or the reader's settings.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -19,19 +22,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.catalog import MachineProfile, machine_profiles
 from bench.files import atomic
-from bench.report import doubts, ledger, overview, results
+from bench.report import doubts, ledger, lesson, overview, results
+from bench.report.against import against
+from bench.report.chosen import Chosen
 from bench.report.conditions import conditions
-from bench.report.document import Document, Section
+from bench.report.document import Document, Section, Table
 from bench.report.energy import energy
 from bench.report.findings import Findings, gather
 from bench.report.frontier import frontier, parts
 from bench.report.ladder import ladders
+from bench.report.language import say, speaking, to_say
 from bench.report.markdown import literal
 from bench.report.serving import serving
 from bench.store import Damaged, read
 
-TITLE = "Wingspan: what was measured"
-FIGURES = ("memory", "speed", "ratios", "energy")
+TITLE, ON_TRIAL = to_say("Wingspan: what was measured"), to_say("Wingspan: the lesson on trial")
+FIGURES = ("winners", "reach", "claims", "memory", "speed", "ratios", "energy")
+EVERYTHING = Chosen()
 _LOADER = PackageLoader("bench.report", "templates")
 _HTML = Environment(loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _MARKDOWN = Environment(
@@ -42,33 +49,50 @@ _MARKDOWN = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_NO_RUNS = Section(
-    "no-runs",
-    "No runs",
-    ("These results hold no runs yet. In the folder of the project, these lines make some and write this page again:",),
-    ("python -m bench run suites/smoke.toml", "python -m bench report"),
+_NO_RUNS = to_say(
+    "These results hold no runs yet. In the folder of the project, these lines make some and write this page again:"
 )
+_COMMANDS = ("python -m bench run suites/smoke.toml", "python -m bench report")
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files written, the HTML page first, and the result files that could not be read."""
+    """The files written, the HTML page first, the result files that could not be read, and the document that was written."""
 
     paths: tuple[Path, ...]
     damaged: tuple[Damaged, ...]
+    document: Document
 
 
-def write(folder: Path, out: Path) -> Written:
-    """Report on the results in `folder`; figures of an earlier report that are no longer due are removed.
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for cycles meanwhile, which takes an eighth of a large report and finds none worth it."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
-    Each file appears whole or not at all. Raises OSError naming the file where writing fails.
+
+@_uncollected()
+def write(folder: Path, out: Path, language: str = "en", chosen: Chosen = EVERYTHING, own_claims: Path | None = None) -> Written:
+    """Report on the results in `folder`, in that language; figures of an earlier report that are no longer due are removed.
+
+    `chosen` says which runs are meant; of two machines set against each other no verdicts are told. `own_claims` is a file of
+    claims beside the lesson's. Each file appears whole or not at all. Raises BadInput for machines that have no runs, BadFile
+    for claims or published rows with faults, OSError naming the file where writing fails.
     """
     runs, steps = read(folder, "runs"), read(folder, "steps", ["run_id", "phase", "duration_s"])
     readings = read(folder, "readings", ["run_id", "meter", "scope", "value"])
     damaged = (*runs.damaged, *steps.damaged, *readings.damaged)
     named = [(_relative(each.path, folder), each.reason) for each in damaged]
     measured, taken, read_off = (each.rows.to_pandas() for each in (runs, steps, readings))
-    document = compose(measured, taken, machine_profiles(), named, read_off)
+    judge = None if chosen.machines else partial(lesson.gather_lesson, results=folder, own=own_claims)
+    document = compose(
+        chosen.of(measured), taken, machine_profiles(), named, read_off, language=language, judge=judge, chosen=chosen
+    )
     figures = {out / "figures" / f"{figure.name}.svg": figure.svg for figure in document.figures}
     contents = {out / "lesson.html": to_html(document), out / "lesson.md": to_markdown(document), **figures}
     for path, text in contents.items():
@@ -77,7 +101,7 @@ def write(folder: Path, out: Path) -> Written:
     for name in FIGURES:
         if out / "figures" / f"{name}.svg" not in figures:
             atomic.remove(out / "figures" / f"{name}.svg")
-    return Written(tuple(contents), damaged)
+    return Written(tuple(contents), damaged, document)
 
 
 def compose(
@@ -86,26 +110,55 @@ def compose(
     profiles: Sequence[MachineProfile] = (),
     damaged: Iterable[tuple[str, str]] = (),
     readings: pd.DataFrame | None = None,
+    *,
+    language: str = "en",
+    judge: Callable[[Findings], lesson.Lesson] | None = None,
+    chosen: Chosen = EVERYTHING,
 ) -> Document:
-    """The report on the rows of `runs`, `steps` and `readings`; `damaged` are (path, reason) of files that could not be read."""
-    findings = gather(runs, steps, profiles, damaged, readings)
-    copied = (ledger.copies(findings),) if findings.copies else ()
-    broken = (ledger.damaged(findings),) if findings.damaged else ()
-    sections = (_NO_RUNS, *broken) if findings.runs.empty else (*_sections(findings), *copied, *broken)
-    return Document(TITLE, overview.questions(findings), overview.facts(findings), sections)
+    """The report on the rows of `runs`, `steps` and `readings`; `damaged` are (path, reason) of files that could not be read.
+
+    All of it is in `language`, a code among `bench.report.language.LANGUAGES`, but for what is data. `judge` puts the claims on
+    trial; without it the report is about the runs alone. `chosen` is how the rows were chosen.
+    """
+    with speaking(language):
+        findings = gather(runs, steps, profiles, damaged, readings)
+        judged = () if judge is None else lesson.sections(judge(findings), findings)
+        versus = (against(findings, *chosen.machines),) if chosen.machines else ()
+        measured = (_no_runs(),) if findings.runs.empty else _sections(findings)
+        copied = (ledger.copies(findings),) if findings.copies else ()
+        broken = (ledger.damaged(findings),) if findings.damaged else ()
+        sections = (*judged, *versus, *measured, *copied, *broken)
+        facts = (*overview.facts(findings), *chosen.facts())
+        title = say(ON_TRIAL if judged else TITLE)
+        return Document(title, overview.questions(findings), facts, sections, language)
 
 
 def to_html(document: Document) -> str:
     """The document as one page that needs nothing else."""
     template = _HTML.get_template("report.html.j2")
-    style = _HTML.get_template("style.css").render().strip()
-    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return template.render(document=document, style=style, style_digest=digest)
+    style, script = (_HTML.get_template(name).render().strip() for name in ("style.css", "table.js"))
+    digests = {"style_digest": _digest(style), "script_digest": _digest(script)}
+    with speaking(document.language):
+        return template.render(document=document, style=style, script=script, **digests, say=say)
+
+
+def _digest(text: str) -> str:
+    return b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def to_markdown(document: Document) -> str:
     """The document as Markdown that links to `figures/<name>.svg`."""
-    return _MARKDOWN.get_template("report.md.j2").render(document=document)
+    with speaking(document.language):
+        return _MARKDOWN.get_template("report.md.j2").render(document=document, say=say)
+
+
+def table_in_markdown(table: Table) -> str:
+    """One table as Markdown, without a heading, in the language that is spoken."""
+    return _MARKDOWN.get_template("table.md.j2").render(table=table, title=table.title, say=say).strip()
+
+
+def _no_runs() -> Section:
+    return Section("no-runs", say("No runs"), (say(_NO_RUNS),), _COMMANDS)
 
 
 def _sections(findings: Findings) -> tuple[Section, ...]:

@@ -10,6 +10,8 @@ import math
 from bench.report import doubts, figures, memory_figure, wording
 from bench.report.document import Cell, Column, Record, Section, Table, filled, records, tabulate
 from bench.report.findings import Findings
+from bench.report.language import say, to_say
+from bench.report.reasons import resaid
 
 
 def _rate(row: Record) -> str:
@@ -20,13 +22,13 @@ def _rate(row: Record) -> str:
 def _reading(row: Record) -> Cell | str:
     """What the interval allows to say."""
     if math.isnan(row["low"]):
-        return Cell("a single run on a side: no interval", "quiet")
+        return Cell(say("a single run on a side: no interval"), "quiet")
     if row["low"] > 1:
-        return "first is faster"
-    return "second is faster" if row["high"] < 1 else Cell("not told apart", "quiet")
+        return say("first is faster")
+    return say("second is faster") if row["high"] < 1 else Cell(say("not told apart"), "quiet")
 
 
-NOTHING = "Nothing to draw yet: no run has measured this."
+NOTHING = to_say("Nothing to draw yet: no run has measured this.")
 
 _WORKLOAD = (Column("workload", "row"), Column("method", "method"))
 _DEVICE = Column("peak, device", lambda row: wording.size(row["device_peak_bytes"]), "number")
@@ -44,9 +46,9 @@ _SUMMARY = (
     Column("to build", lambda row: wording.seconds(row["load_s"]), "number"),
     Column("implementation", "implementation_name"),
     Column("outcomes", wording.outcomes),
-    Column("evidence", "tier"),
+    Column("evidence", lambda row: wording.tier(row["tier"])),
 )
-_SUMMARY_NOTE = (
+_SUMMARY_NOTE = to_say(
     "Rates and times are geometric means of clean runs (ended ok, and no flag spoils their times), peaks the medians of the runs"
     " whose memory no flag spoils; each run is a fresh process. The interval is that of the geometric mean of rates across these"
     " runs: Student's t on logs, from ten runs a bootstrap; it needs two. Warm-up ends by rule, so its length may differ between"
@@ -59,10 +61,10 @@ _RATIO = (
     Column("clean runs", lambda row: f"{row['n_above']} ÷ {row['n_below']}"),
     Column("reading", _reading),
     Column("implementations", "implementations"),
-    Column("evidence", "above_tier"),
+    Column("evidence", lambda row: wording.tier(row["above_tier"])),
     Column("workload digest", "workload_digest", "code"),
 )
-_RATIO_TEXT = (
+_RATIO_TEXT = to_say(
     "Two parties are compared only where the workload's digest, the tokens that the frameworks received and the numbers of"
     " measured steps are equal and the trainable parameters agree within 0.1%. A ratio is one of geometric means of tokens per"
     " second (of serving, those decoded) over runs whose times no flag spoils, the party named first divided by the second; the"
@@ -71,11 +73,11 @@ _RATIO_TEXT = (
 _REFUSED = (
     Column("first", "above"),
     Column("second", "below"),
-    Column("refused, as", "refused"),
+    Column("refused, as", lambda row: resaid(row["refused"])),
     Column("workloads", "workloads"),
 )
 _IMPLEMENTATION = (Column("name", "name"), Column("backend", "backend"), Column("as recorded", "text"))
-_IMPLEMENTATION_NOTE = (
+_IMPLEMENTATION_NOTE = to_say(
     "How a backend did the work, as it recorded it once the model stood. It is no part of the workload: equal work may be done in"
     " different ways."
 )
@@ -85,8 +87,8 @@ _CAPACITY = (
     Column("for one training process", lambda row: wording.size(row["capacity_bytes"]), "number"),
     Column("source", lambda row: wording.plain(row["source"])),
 )
-_MAIN_MEMORY = "main memory, as its runs recorded it"
-_CAPACITY_NOTE = (
+_MAIN_MEMORY = to_say("main memory, as its runs recorded it")
+_CAPACITY_NOTE = to_say(
     "The lines of the figure are whole memories. What one process can have of it is less, and differs with the system's settings."
 )
 
@@ -97,26 +99,30 @@ def memory(findings: Findings) -> Section:
     names = ("name", "memory_bytes", "capacity_bytes", "source")
     profiles = [{name: getattr(profile, name) for name in names} for profile in findings.drawn_profiles]
     profiles += [
-        {"name": name, "memory_bytes": size, "capacity_bytes": None, "source": _MAIN_MEMORY}
+        {"name": name, "memory_bytes": size, "capacity_bytes": None, "source": say(_MAIN_MEMORY)}
         for name, size in findings.main_memories.items()
     ]
-    tables = (tabulate("Capacities", profiles, _CAPACITY, [_CAPACITY_NOTE]),) if profiles else ()
-    return Section("memory", "Peak memory", () if drawn else (NOTHING,), figure=drawn, tables=tables)
+    tables = (tabulate(say("Capacities"), profiles, _CAPACITY, [say(_CAPACITY_NOTE)]),) if profiles else ()
+    return Section("memory", say("Peak memory"), () if drawn else (say(NOTHING),), figure=drawn, tables=tables)
 
 
 def speed(findings: Findings) -> Section:
     """Rates, the table of summaries, and the implementations that it names."""
     drawn = figures.speed(findings.runs)
     mixed = int((findings.summaries["step_counts"].map(len) > 1).sum())
-    pooled = [f"{mixed} summaries pool runs of different numbers of measured steps; no ratio is made of them."] if mixed else []
-    notes = [_SUMMARY_NOTE, *pooled, *doubts.outliers(findings)]
+    pools = to_say(
+        "{n} summary pools runs of different numbers of measured steps; no ratio is made of it."
+        "|{n} summaries pool runs of different numbers of measured steps; no ratio is made of them."
+    )
+    notes = [say(_SUMMARY_NOTE), *([say(pools, n=mixed)] if mixed else []), *doubts.outliers(findings)]
     rows = records(findings.summaries)
     columns = [column for column in _SUMMARY if column is not _DEVICE or filled([_DEVICE], rows)]
     tables = (
-        tabulate("Summaries", rows, columns, notes),
-        tabulate("Implementations", _named(findings), _IMPLEMENTATION, [_IMPLEMENTATION_NOTE]),
+        tabulate(say("Summaries"), rows, columns, notes),
+        tabulate(say("Implementations"), _named(findings), _IMPLEMENTATION, [say(_IMPLEMENTATION_NOTE)]),
     )
-    return Section("speed", "Rate", () if drawn else (NOTHING,), figure=drawn, tables=tables, warnings=findings.warnings)
+    texts = () if drawn else (say(NOTHING),)
+    return Section("speed", say("Rate"), texts, figure=drawn, tables=tables, warnings=findings.warnings)
 
 
 def _named(findings: Findings) -> list[Record]:
@@ -127,7 +133,7 @@ def _named(findings: Findings) -> list[Record]:
         lists = list(parts.values())
         common = [part for part in lists[0] if all(part in other for other in lists)] if len(lists) > 1 else []
         if common:
-            rows.append({"name": f"every {backend}", "backend": backend, "text": "; ".join(common)})
+            rows.append({"name": say("every {backend}", backend=backend), "backend": backend, "text": "; ".join(common)})
         rows += [
             {"name": name, "backend": backend, "text": "; ".join(part for part in own if part not in common)}
             for name, own in parts.items()
@@ -143,13 +149,12 @@ def ratios(findings: Findings) -> Section:
         for number, ((above, below), group) in enumerate(allowed.groupby(["above", "below"], sort=True), 1)
     ]
     drawn = figures.ratios(pairs)
-    texts = (
-        (_RATIO_TEXT,)
-        if drawn
-        else (_RATIO_TEXT, "No ratio yet: no two parties have done equal work in runs whose times no flag spoils.")
-    )
+    none = to_say("No ratio yet: no two parties have done equal work in runs whose times no flag spoils.")
+    texts = (say(_RATIO_TEXT), *(() if drawn else (say(none),)))
     tables = tuple(tabulate(title, records(group), _RATIO) for title, group in pairs)
-    return Section("ratios", "Ratios", texts, figure=drawn, tables=(*tables, *_refused(findings)), warnings=findings.warnings)
+    return Section(
+        "ratios", say("Ratios"), texts, figure=drawn, tables=(*tables, *_refused(findings)), warnings=findings.warnings
+    )
 
 
 def _refused(findings: Findings) -> tuple[Table, ...]:
@@ -169,4 +174,4 @@ def _refused(findings: Findings) -> tuple[Table, ...]:
         }
         for (above, below, reason), names in grouped
     ]
-    return (tabulate("Refused comparisons", rows, _REFUSED),)
+    return (tabulate(say("Refused comparisons"), rows, _REFUSED),)

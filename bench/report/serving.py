@@ -14,15 +14,16 @@ from bench import analysis
 from bench.report import wording
 from bench.report.document import Column, Record, Section, Table, filled, records, tabulate
 from bench.report.findings import UNRECORDED, Findings
+from bench.report.language import say, to_say
 from bench.report.looks import party_names, work_names
 
-_TEXT = (
+_TEXT = to_say(
     "A batch of prompts goes forward together, and every sequence is continued greedily to the same length. Prefill ends when the"
     " first token of each sequence is known on the host, which is the time to first token; the tokens after it are decoded one by"
     " one. A prefill rate counts the prompts' tokens, a decode rate all generated tokens but each sequence's first, energy all of"
     " them. Peaks hold the weights and the cache of keys and values."
 )
-_NOTE = (
+_NOTE = to_say(
     "Rates and times are geometric means of clean runs, with the 95% interval across runs; each run's own are taken over the"
     " median batch of requests. Lengths are batch × (prompt + generated tokens). Joules name their scope."
 )
@@ -60,7 +61,7 @@ _CELL = (
     Column("peak, device", lambda row: wording.size(row["device_peak_bytes"]), "number"),
     Column("implementation", "implementation_name"),
     Column("outcomes", wording.outcomes),
-    Column("evidence", "tier"),
+    Column("evidence", lambda row: wording.tier(row["tier"])),
 )
 _RATIO = (
     Column("workload", "row"),
@@ -71,7 +72,9 @@ _RATIO = (
     Column("clean runs", lambda row: f"{row['n_above']} ÷ {row['n_below']}"),
     Column("implementations", "implementations"),
 )
-_RATIO_NOTE = "The first's prefill rate by the second's, for equal work alone, as under ratios; above 1 the first is faster."
+_RATIO_NOTE = to_say(
+    "The first's prefill rate by the second's, for equal work alone, as under ratios; above 1 the first is faster."
+)
 
 
 def serving(findings: Findings) -> Section | None:
@@ -79,7 +82,7 @@ def serving(findings: Findings) -> Section | None:
     runs = findings.runs[findings.runs["method"] == "serve"]
     if runs.empty:
         return None
-    return Section("serving", "Serving", (_TEXT,), tables=(_by_cell(findings, runs), *_ratios(findings, runs)))
+    return Section("serving", say("Serving"), (say(_TEXT),), tables=(_by_cell(findings, runs), *_ratios(findings, runs)))
 
 
 def _by_cell(findings: Findings, runs: pd.DataFrame) -> Table:
@@ -88,19 +91,21 @@ def _by_cell(findings: Findings, runs: pd.DataFrame) -> Table:
         {**row, "lengths": _lengths(asked[row["workload_digest"]]), "weights": _weights(asked[row["workload_digest"]])}
         for row in records(findings.summaries[findings.summaries["method"] == "serve"])
     ]
-    return tabulate("Serving by cell", rows, filled(_CELL, rows), [_NOTE])
+    return tabulate(say("Serving by cell"), rows, filled(_CELL, rows), [say(_NOTE)])
 
 
 def _lengths(run: Record) -> str:
     batch, prompt, generated = (wording.whole(run.get(name)) for name in ("batch_size", "prompt_tokens", "generated_tokens"))
-    return f"{batch} × ({prompt} + {generated})" if batch and prompt and generated else UNRECORDED
+    return f"{batch} × ({prompt} + {generated})" if batch and prompt and generated else say(UNRECORDED)
 
 
 def _weights(run: Record) -> str:
     """The precision of the weights: bits where they are quantised, else their type."""
     bits = wording.whole(run.get("quantization_bits"))
     dtype = run.get("weights_dtype")
-    return f"{bits} bits" if bits else dtype if isinstance(dtype, str) and dtype else UNRECORDED
+    if bits:
+        return say("{bits} bits", bits=bits)
+    return dtype if isinstance(dtype, str) and dtype else say(UNRECORDED)
 
 
 def _ratios(findings: Findings, runs: pd.DataFrame) -> tuple[Table, ...]:
@@ -112,9 +117,9 @@ def _ratios(findings: Findings, runs: pd.DataFrame) -> tuple[Table, ...]:
     sides = {side: party_names(compared, f"{side}_") for side in ("above", "below")}
     names = {side: _implementations(findings, compared, side) for side in ("above", "below")}
     rows = records(compared.assign(**sides, row=work_names(compared), implementations=names["above"] + " ÷ " + names["below"]))
-    return (tabulate("Ratios of prefill rates", rows, _RATIO, [_RATIO_NOTE]),)
+    return (tabulate(say("Ratios of prefill rates"), rows, _RATIO, [say(_RATIO_NOTE)]),)
 
 
 def _implementations(findings: Findings, compared: pd.DataFrame, side: str) -> pd.Series[str]:
     keys = zip(compared[f"{side}_backend"], compared[f"{side}_implementation"], strict=True)
-    return pd.Series([findings.implementations.get(key, UNRECORDED) for key in keys], compared.index, dtype=object)
+    return pd.Series([findings.implementations.get(key, say(UNRECORDED)) for key in keys], compared.index, dtype=object)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,9 +20,12 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from bench.catalog import machine_profiles
-from bench.report import page
+from bench.report import lesson, page
+from bench.report.findings import gather
+from bench.report.lesson import Lesson
 
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 ARGUMENTS = (
@@ -154,6 +158,141 @@ def test_hostile_text_runs_nothing(tmp_path: Path, run_row: Callable[..., dict[s
     path = tmp_path / "hostile.html"
     path.write_text(page.to_html(page.compose(rows, pd.DataFrame())), encoding="utf-8")
     assert visit(path).faults(path) == []
+
+
+# --- the lesson on trial -----------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+AXE = Path(os.environ.get("WINGSPAN_AXE", ROOT / "node_modules/axe-core/axe.min.js"))
+CHECKED = """
+const done = arguments[0], told = each => [each.impact, each.id, each.nodes[0].html];
+document.querySelectorAll("details").forEach(each => { each.open = true; });
+axe.run().then(found => done(found.violations.map(told)), fault => done([["fault", `${fault}`, ""]]));
+"""
+COLUMN = """
+const rows = [...document.querySelectorAll('#verdicts table')[1].tBodies[0].rows];
+return rows.filter(row => !row.hidden).map(row => row.cells[arguments[0]].textContent);
+"""
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Lesson:
+    return lesson.gather_lesson(gather(pd.DataFrame(), pd.DataFrame()), tmp_path_factory.mktemp("nothing"))
+
+
+@pytest.fixture(scope="module")
+def trial(
+    tmp_path_factory: pytest.TempPathFactory, judged: Lesson, lesson_runs: pd.DataFrame, lesson_steps: pd.DataFrame
+) -> Callable[[str], Path]:
+    """The page of the lesson on trial with runs beside it, in a language; each is made once."""
+    folder, made = tmp_path_factory.mktemp("trial"), dict[str, Path]()
+
+    def written(code: str) -> Path:
+        if code not in made:
+            document = page.compose(lesson_runs, lesson_steps, machine_profiles(), judge=lambda _: judged, language=code)
+            made[code] = folder / f"{code}.html"
+            made[code].write_text(page.to_html(document), encoding="utf-8")
+        return made[code]
+
+    return written
+
+
+@pytest.mark.parametrize(("code", "width", "scheme"), [("en", 1280, "light"), ("fr", 390, "dark"), ("ro", 390, "light")])
+def test_the_trial_asks_for_nothing_complains_of_nothing_and_draws_everything(
+    code: str, width: int, scheme: str, trial: Callable[[str], Path], visit: Callable[..., Visit]
+) -> None:
+    seen = visit(trial(code), width, scheme)
+    assert seen.faults(trial(code)) == []
+    assert [picture[0] for picture in seen.pictures] == ["svg"] * 7
+
+
+def test_axe_finds_nothing_serious(trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome) -> None:
+    if not AXE.is_file():
+        pytest.skip("no axe-core: npm install --no-save axe-core, or its axe.min.js in WINGSPAN_AXE")
+    browser.set_script_timeout(120)
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        visit(trial("en"), width, scheme)
+        browser.execute_cdp_cmd("Runtime.evaluate", {"expression": AXE.read_text("utf-8")})
+        found = browser.execute_async_script(CHECKED)
+        assert [each for each in found if each[0] not in ("minor", "moderate")] == []
+
+
+def column(browser: webdriver.Chrome, number: int) -> list[str]:
+    """The texts of a column of the table of all claims, those that are shown."""
+    found: list[str] = browser.execute_script(COLUMN, number)
+    return found
+
+
+def test_a_table_is_sorted_by_its_headings_also_by_keyboard(
+    trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    visit(trial("en"))
+    heading = browser.find_elements(By.CSS_SELECTOR, "#verdicts table")[1].find_elements(By.TAG_NAME, "th")[4]
+    before, button = column(browser, 4), heading.find_element(By.TAG_NAME, "button")
+    button.send_keys(Keys.ENTER)
+    assert column(browser, 4) == sorted(before, key=natural)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    button.send_keys(Keys.SPACE)
+    assert column(browser, 4) == sorted(before, key=natural, reverse=True)
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def natural(text: str) -> list[Any]:
+    """As people sort names with numbers in them; the browser leaves punctuation in, as here."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text)]
+
+
+@pytest.mark.parametrize("code", ["en", "fr", "ro"])
+def test_numbers_are_sorted_by_what_they_say_in_any_language(
+    code: str, trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    visit(trial(code))
+    table = browser.find_elements(By.CSS_SELECTOR, "#winners table")[0]
+    table.find_elements(By.CSS_SELECTOR, "th button")[2].click()
+    script = "return [...arguments[0].tBodies[0].rows].map(row => row.cells[2].textContent)"
+    found = [int("".join(filter(str.isdigit, text))) for text in browser.execute_script(script, table)]
+    assert found == sorted(found)
+    assert set(found) == {512, 2048, 8192, 32_768}
+
+
+def test_a_table_is_filtered_by_words(
+    trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    visit(trial("en"))
+    box = browser.find_element(By.CSS_SELECTOR, "#verdicts .filter input")
+    assert box.get_attribute("aria-label") == "Filter: Table: Every claim"
+    box.send_keys("speed RATIO")
+    assert column(browser, 4) == ["speed.ratio"]
+    assert browser.find_element(By.CSS_SELECTOR, "#verdicts .filter output").text == "1 of 53 rows"
+    box.send_keys(Keys.BACKSPACE * 20)
+    assert len(column(browser, 4)) == 53
+
+
+def test_a_link_to_a_claim_unfolds_it(
+    trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    visit(trial("en"))
+    fold = browser.find_element(By.ID, "claim-speed.ratio")
+    assert not fold.get_property("open")
+    browser.find_elements(By.CSS_SELECTOR, "#verdicts a[href='#claim-speed.ratio']")[0].click()
+    assert fold.get_property("open")
+
+
+def test_without_script_everything_is_there_and_on_paper_unfolded(
+    trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        seen = visit(trial("en"))
+        assert seen.faults(trial("en")) == []
+        assert len(column(browser, 4)) == 53
+        assert browser.find_elements(By.CSS_SELECTOR, "th button, .filter") == []
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        inner = browser.find_element(By.CSS_SELECTOR, "#claim-speed\\.ratio .scroll")
+        assert inner.size["height"] > 50
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 BAD = {

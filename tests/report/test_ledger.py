@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from bench.report import ledger
 from bench.report.document import Section
@@ -124,3 +125,15 @@ def test_a_serving_run_tells_its_prefill_and_its_first_token_flagged_or_not(run_
     told = entries(made(ledger.every_run, run_row(index=0), served), 1)
     assert (told["prefill tokens/s"], told["to the first token"]) == ("1,234", "0.250 s")
     assert "prefill tokens/s" not in entries(made(ledger.every_run, run_row(index=0, prefill_tokens_per_s=None)))
+
+
+def test_of_more_runs_than_a_page_can_hold_the_latest_are_shown_and_counted(
+    run_row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "RUNS_SHOWN", 2)
+    section = made(ledger.every_run, *(run_row(index=index) for index in range(5)))
+    (table,) = section.tables
+    assert len(table.rows) == 2
+    assert table.notes[0].startswith("The latest 2 of 5 runs.")
+    whole = made(ledger.every_run, run_row(index=0), run_row(index=1))
+    assert whole.tables[0].notes == ()

@@ -70,7 +70,7 @@ def test_the_caption_names_evidence_meter_and_omissions(run_row: Row, failed_row
     assert drawn is not None
     assert drawn.caption.startswith("Evidence: measured.")
     assert "the two never share a panel" in drawn.caption
-    assert "not known: 1 cells that ran out" in drawn.caption
+    assert "not known: 1 cell that ran out" in drawn.caption
 
 
 def test_the_description_names_both_capacities(lesson_runs: pd.DataFrame, capacities: dict[str, int]) -> None:

@@ -35,7 +35,7 @@ def test_facts_count_runs_by_outcome_and_name_the_evidence(run_row: Row, failed_
         run_row(index=3, tier="stand-in"),
     ]
     facts = dict(overview.facts(findings(*rows)))
-    assert facts["Evidence"] == "measured (3 runs), stand-in (1 runs)"
+    assert facts["Evidence"] == "measured (3 runs), stand-in (1 run)"
     assert facts["Runs"] == "4: 3 ok, 1 timeout; of the ok ones 1 flagged, each left out of the figures that its flags spoil"
     assert facts["Schema"] == "2"
     assert overview.facts(findings()) == ()
@@ -53,7 +53,7 @@ def test_software_lists_every_version_seen_and_says_where_they_were_pooled(run_r
     ]
     (table,) = overview.software(findings(*rows)).tables
     assert [cell.text for cell in table.rows[0]] == ["mlx@metal on mac-studio-m3-ultra", "a 3, mlx 1 or 2"]
-    assert table.notes[0].startswith("1 cells pool runs of more than one set of packages")
+    assert table.notes[0].startswith("1 cell pools runs of more than one set of packages")
 
 
 def test_a_glance_tells_rate_and_meter_or_what_came_instead(run_row: Row, failed_row: Row) -> None:

@@ -40,7 +40,7 @@ def test_numbers_of_steps_are_told_and_where_they_were_pooled(run_row: Row) -> N
     assert len(alike.notes) == 1
     mixed = results.speed(findings(run_row(index=0), run_row(index=1, warmup_steps=1, steps=3))).tables[0]
     assert entries(mixed)["steps, warm-up + measured"] == "1–3 + 2 or 10"
-    assert mixed.notes[1] == "1 summaries pool runs of different numbers of measured steps; no ratio is made of them."
+    assert mixed.notes[1] == "1 summary pools runs of different numbers of measured steps; no ratio is made of it."
 
 
 def test_what_was_not_measured_is_empty_and_zero_is_zero(run_row: Row) -> None:

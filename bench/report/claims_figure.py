@@ -1,0 +1,122 @@
+"""Claims against what was found, drawn: a band for the claim, a mark and an interval for the evidence.
+
+In: judged claims. Out: a figure of those that have a number, one panel a unit; None where none has. Marks differ by tier in
+shape, and colour only repeats it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from bench.claims.claim import TIERS, Judged, Tier
+from bench.claims.rules import band
+from bench.claims.told import SCALES
+from bench.report import wording
+from bench.report.amounts import unit_name
+from bench.report.dots import WIDTH_IN, label_rows
+from bench.report.language import digits, say
+from bench.report.looks import Drawn
+from bench.report.svg import drawing, to_svg
+
+MARKERS: dict[Tier, str] = {"measured": "o", "stand-in": "s", "published": "D", "predicted": "^"}
+COLOURS: dict[Tier, str] = {"measured": "#0b6e4f", "stand-in": "#8a5a00", "published": "#1a5fb4", "predicted": "#6b4c9a"}
+BAND = "#d7dce2"
+LEAST = 1e-4
+"""Of a claim's own number: what lies further below is drawn at the edge."""
+
+
+def claims_figure(judged: Sequence[Judged]) -> Drawn | None:
+    """Every claim of a number that has evidence, against it."""
+    panels: dict[str, list[Judged]] = {}
+    for each in judged:
+        if _drawable(each):
+            panels.setdefault(each.claim.unit or "", []).append(each)
+    if not panels:
+        return None
+    title = say("What was claimed, and what was found")
+    caption = say(
+        "The grey band is what the lesson claims, with its tolerance. Marks are what the evidence gives, bars what its intervals"
+        " span: circles measured, squares stand-ins, diamonds published, triangles predicted. The axes are logarithmic."
+    )
+    with drawing("claims"):
+        svg = to_svg(_figure(panels), "claims", title, _description(panels))
+    return Drawn("claims", title, caption, svg)
+
+
+def _drawable(each: Judged) -> bool:
+    return each.claim.expected is not None and each.value is not None and math.isfinite(each.value) and each.value > 0
+
+
+def _figure(panels: dict[str, list[Judged]]) -> Figure:
+    heights = [0.27 * len(group) + 0.1 for group in panels.values()]
+    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.7 * len(panels) + 0.4), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for ax, (unit, group) in zip(axes, panels.items(), strict=True):
+        _panel(ax, unit, group)
+    marks = [
+        Line2D([], [], color=COLOURS[tier], marker=MARKERS[tier], ls="", label=wording.tier(tier)) for tier in _tiers(panels)
+    ]
+    figure.legend(handles=marks, loc="outside upper left", ncols=4, fontsize=8.5, handletextpad=0.3)
+    return figure
+
+
+def _tiers(panels: dict[str, list[Judged]]) -> list[Tier]:
+    there = {each.tiers[0] for group in panels.values() for each in group}
+    return [tier for tier in TIERS if tier in there]
+
+
+def _panel(ax: Axes, unit: str, group: Sequence[Judged]) -> None:
+    scale = SCALES.get(unit, 1.0)
+    spans = [_span(each, scale) for each in group]
+    ax.set_xscale("log")
+    low, high = min(min(each) for each in spans) / 1.5, max(max(each) for each in spans) * 1.5
+    ax.set_xlim(low, high)
+    for place, each in enumerate(group):
+        start, end = _band(each, scale, low, high)
+        ax.barh(place, end - start, left=start, height=0.62, color=BAND, zorder=1)
+        _mark(ax, place, each, scale)
+    label_rows(ax, [wording.shorten(each.claim.id) for each in group])
+    ax.set_title(unit_name(unit), loc="left", fontsize=9, fontweight="bold")
+    ax.xaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 2000 else (1.0,)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(f"{value:,.10g}")))
+
+
+def _mark(ax: Axes, place: int, each: Judged, scale: float) -> None:
+    assert each.value is not None
+    tier = each.tiers[0]
+    if each.low is not None and each.high is not None and each.low > 0:
+        ax.hlines(place, each.low / scale, each.high / scale, colors=COLOURS[tier], lw=1.8, zorder=2)
+    ax.scatter([each.value / scale], [place], c=COLOURS[tier], marker=MARKERS[tier], s=30, zorder=3)
+
+
+def _band(each: Judged, scale: float, low: float, high: float) -> tuple[float, float]:
+    assert each.claim.expected is not None
+    start, end = band(each.claim.expected, each.claim.tolerance)
+    return max(start / scale, low), min(end / scale, high)
+
+
+def _span(each: Judged, scale: float) -> list[float]:
+    """The finite ends of claim and evidence, those far below the claim's left out."""
+    assert each.claim.expected is not None
+    start, end = band(each.claim.expected, each.claim.tolerance)
+    values = [start, end, each.value, each.low, each.high]
+    finite = [value for value in values if value is not None and 0 < value < math.inf]
+    floor = LEAST * max(finite)
+    return [value / scale for value in finite if value >= floor]
+
+
+def _description(panels: dict[str, list[Judged]]) -> str:
+    count = sum(len(group) for group in panels.values())
+    return say(
+        "{n} claims in {units} units, each with the claimed band and what was found. All values stand in the tables of the"
+        " claims.",
+        n=count,
+        units=len(panels),
+    )

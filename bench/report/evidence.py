@@ -1,0 +1,138 @@
+"""The claims one by one: the ruling, the evidence that it rests on, and what else is known and judges nothing.
+
+In: judged claims. Out: a section with the figure of all, and each claim folded away until somebody asks for it. What a claim's
+evidence is, how many runs or rows, and what it leaves open stands beside it; what was refused stands there too, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from bench.claims.claim import Claim, Estimate, Judged
+from bench.report import wording
+from bench.report.amounts import amount, number_in, with_unit
+from bench.report.claims_figure import claims_figure
+from bench.report.document import Column, Detail, Record, Section, Table, filled, tabulate
+from bench.report.language import current, percent, say
+from bench.report.rulings import condition, party, refusal, reruled
+from bench.report.verdicts import MARKS, anchor, found, verdict_name
+from bench.spec import Scalar
+
+EVIDENCE_ROWS = 40
+"""Of one claim, so many answers are shown; the rest are in `claims --json`."""
+_COLUMNS = (
+    Column("evidence", "tier"),
+    Column("work", "what"),
+    Column("by", "who"),
+    Column("value", "value", "number"),
+    Column("interval", "interval", "number"),
+    Column("n", "n", "number", as_is=True),
+    Column("conditions", "conditions"),
+    Column("not stated", "unstated"),
+    Column("not used because", "refused"),
+    Column("source", "source"),
+    Column("runs or rows", "ids", "code"),
+)
+
+
+def one_by_one(judged: Sequence[Judged]) -> Section | None:
+    """Each claim with its evidence, folded away until somebody asks for it."""
+    if not judged:
+        return None
+    text = say(
+        "Each claim in the order of the lesson: the rule that decided, the evidence that it rests on, and what else is known and"
+        " judges nothing, with the reason."
+    )
+    details = tuple(_detail(each) for each in judged)
+    return Section("claims", say("The claims one by one"), (text,), figure=claims_figure(judged), details=details)
+
+
+def _detail(each: Judged) -> Detail:
+    claim = each.claim
+    texts = [say("Ruling: {reason}.", reason=wording.visible(reruled(each.reason)))]
+    if found(each):
+        texts.insert(0, say("Found: {found}.", found=found(each)))
+    if each.more_runs:
+        texts.append(say("About {n} more run would settle it.|About {n} more runs would settle it.", n=each.more_runs))
+    if claim.conditions:
+        texts.append(
+            say(
+                "Conditions: {conditions}.",
+                conditions=", ".join(f"{key} {_plainly(value)}" for key, value in claim.conditions.items()),
+            )
+        )
+    if claim.remark:
+        texts.append(wording.visible(claim.remark[current()]))
+    said = say("{label}: {text}", label=claim.id, text=wording.visible(claim.statement[current()]))
+    title = f"{MARKS[each.verdict]} {verdict_name(each.verdict)} · {said}"
+    return Detail(anchor(claim), title, tuple(texts), tuple(_tables(each)))
+
+
+def _plainly(value: Scalar) -> str:
+    """A value as a suite writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _tables(each: Judged) -> Iterable[Table]:
+    for title, estimates in ((say("Evidence"), each.estimates), (say("Judging nothing"), each.others)):
+        if estimates:
+            rows = [_evidence(each.claim, estimate) for estimate in estimates[:EVIDENCE_ROWS]]
+            more = len(estimates) - len(rows)
+            notes = [say("{n} more stand in “wingspan claims --json”.", n=more)] if more else []
+            yield tabulate(title, rows, filled(_COLUMNS, rows), notes)
+
+
+def _evidence(claim: Claim, estimate: Estimate) -> Record:
+    ids = ", ".join(estimate.evidence[:6]) + (" …" if len(estimate.evidence) > 6 else "")
+    return {
+        "tier": wording.tier(estimate.tier),
+        "what": wording.plain(estimate.what),
+        "who": wording.plain(party(estimate.who)),
+        "value": _value(claim, estimate),
+        "interval": _interval(claim, estimate),
+        "n": str(estimate.n),
+        "conditions": wording.visible(condition(estimate.conditions)),
+        "unstated": wording.plain(", ".join(estimate.unstated)),
+        "refused": wording.visible(refusal(estimate.refused or "")),
+        "source": wording.plain(estimate.source),
+        "ids": wording.plain(ids),
+    }
+
+
+def _value(claim: Claim, estimate: Estimate) -> str:
+    value = estimate.value
+    if value is None:
+        return ""
+    if claim.kind == "fit":
+        return _fit(value, estimate.headroom)
+    if claim.kind == "winner":
+        return _winner(value, estimate.low)
+    return wording.number(value) if claim.unit is None else amount(claim, value)
+
+
+def _fit(chance: float, headroom: float | None) -> str:
+    said = (
+        say("it runs")
+        if chance >= 1
+        else say("does not run")
+        if chance <= 0
+        else say("probability {p}", p=wording.number(chance, 2))
+    )
+    return said if headroom is None else say("{said}, {room} free", said=said, room=percent(headroom))
+
+
+def _winner(value: float, low: float | None) -> str:
+    if math.isinf(value):
+        return say("only the first can")
+    if not value:
+        return say("only the second can")
+    return f"{wording.number(value)}×" if low is not None else say("undecided")
+
+
+def _interval(claim: Claim, estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return ""
+    if claim.unit is None:
+        return wording.between(estimate.low, estimate.high)
+    return with_unit(claim, say("{low} to {high}", low=number_in(claim, estimate.low), high=number_in(claim, estimate.high)))

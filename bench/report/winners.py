@@ -1,0 +1,125 @@
+"""The winner map: which of two machines is the one to choose, by method, size and context, by how much, and where that flips.
+
+In: a `WinnerMap` (`bench.refine`). Out: a section with the map drawn, the same as a table, and the flips.
+"""
+
+from __future__ import annotations
+
+from bench.catalog import MachineProfile
+from bench.claims.claim import TIERS
+from bench.refine.winners import Contest, Flip, WinnerMap
+from bench.report import wording
+from bench.report.document import Column, Record, Section, filled, tabulate
+from bench.report.language import percent, say, to_say
+from bench.report.winners_figure import leads_by, outcome, winners_figure
+
+MAKERS = ("NVIDIA ", "GeForce ", "Apple ", "Tesla ")
+_TEXT = to_say(
+    "Instead of one winner for each row of the lesson: every size by every method at four contexts, on both machines by the best"
+    " stack of each. A figure is measured where this project ran the same work there, else predicted; the evidence is named. The"
+    " chance is the probability that choosing the winner is right, from the probabilities of fitting and the intervals of rates."
+)
+_FLIP_TEXT = to_say(
+    "Between two neighbours the winner changes. Along context it was looked for in between; along size there are no models there,"
+    " so the place is where need and capacity, or the two rates, would cross by interpolation."
+)
+_CONTEST = (
+    Column("model", "model"),
+    Column("method", "method"),
+    Column("tokens of a sequence", "context", "number"),
+    Column("winner", "winner"),
+    Column("times as fast", "lead", "number"),
+    Column("interval", "interval", "number"),
+    Column("chance", "chance", "number"),
+    Column("fits the first", "first"),
+    Column("fits the second", "second"),
+    Column("stacks", "stacks"),
+    Column("evidence", "evidence"),
+)
+_FLIP = (
+    Column("method", "method"),
+    Column("along", "axis"),
+    Column("model", "model"),
+    Column("up to", "below", "number"),
+    Column("winner there", "before"),
+    Column("from", "above", "number"),
+    Column("winner from there", "after"),
+    Column("about", "about", "number"),
+)
+
+
+def winners(found: WinnerMap | None, profiles: tuple[MachineProfile, ...]) -> Section | None:
+    """The section; None without contests."""
+    if found is None or not found.contests:
+        return None
+    names = {profile.name: short_name(profile) for profile in profiles}
+    names = {name: names.get(name, name) for name in (found.first, found.second)}
+    title = say("Winner map")
+    note = say("The first is {first}, the second {second}.", first=found.first, second=found.second)
+    rows = [_contest(each, names) for each in found.contests]
+    tables = [tabulate(say("Every field of the map"), rows, filled(_CONTEST, rows), [note])]
+    if found.flips:
+        tables.append(
+            tabulate(say("Where the winner flips"), [_flip(each, names) for each in found.flips], _FLIP, [say(_FLIP_TEXT)])
+        )
+    return Section("winners", title, (say(_TEXT),), figure=winners_figure(found, names), tables=tuple(tables))
+
+
+def short_name(profile: MachineProfile) -> str:
+    """What distinguishes the machine, short enough for a field of a figure: "RTX 4090", "M3 Ultra"."""
+    name = profile.gpu or profile.chip or profile.name
+    for maker in MAKERS:
+        name = name.removeprefix(maker)
+    return wording.shorten(name, 14)
+
+
+def fit_name(fits: str) -> str:
+    """Whether something fits, as `predict` says it, for people."""
+    return {"yes": say("yes"), "tight": say("tight"), "no": say("no")}.get(fits, fits)
+
+
+def _contest(each: Contest, names: dict[str, str]) -> Record:
+    lead = leads_by(each)
+    ends = (each.low, each.high)
+    if lead and each.low and each.high and each.winner != each.stacks[0].profile.name:
+        ends = (1 / each.high, 1 / each.low)
+    first, second = (_fit(each, place) for place in (0, 1))
+    return {
+        "model": each.model,
+        "method": each.method,
+        "context": wording.whole(each.sequence_length),
+        "winner": outcome(each, names),
+        "lead": lead,
+        "interval": wording.between(*ends) if lead else "",
+        "chance": "" if each.chance is None else percent(each.chance),
+        "first": first,
+        "second": second,
+        "stacks": " ÷ ".join(stack.who for stack in each.stacks),
+        "evidence": ", ".join(wording.tier(tier) for tier in TIERS if tier in each.tiers),
+    }
+
+
+def _fit(each: Contest, place: int) -> str:
+    fit = each.stacks[place].fit
+    if fit is None:
+        return ""
+    if fit.headroom is None:
+        return fit_name(fit.fits)
+    free = say("{share} free", share=percent(fit.headroom))
+    lacking = say("lacks {share}", share=percent(-fit.headroom))
+    return say("{fits}, {room}", fits=fit_name(fit.fits), room=free if fit.headroom >= 0 else lacking)
+
+
+def _flip(each: Flip, names: dict[str, str]) -> Record:
+    along_size = each.axis == "parameters"
+    below, above = each.below, each.above
+    return {
+        "method": below.method,
+        "axis": say("size") if along_size else say("context"),
+        "model": say("at {n} tokens", n=below.sequence_length) if along_size else below.model,
+        "below": below.model if along_size else wording.whole(below.sequence_length),
+        "before": outcome(below, names),
+        "above": above.model if along_size else wording.whole(above.sequence_length),
+        "after": outcome(above, names),
+        "about": "" if each.about is None else wording.count(each.about) if along_size else wording.number(each.about),
+    }

@@ -1,0 +1,98 @@
+"""The winner map as a section."""
+
+import pandas as pd
+import pytest
+from advised import MAC, PC, machine, model, world
+
+from bench.advise.stack import Known
+from bench.refine.gather import gathered_map
+from bench.refine.winners import WinnerMap
+from bench.report import winners
+from bench.report.document import Section
+from bench.report.language import LANGUAGES, speaking
+
+MACHINES = (machine(PC), machine(MAC))
+
+
+@pytest.fixture(scope="module")
+def found() -> WinnerMap:
+    """8B fits both, 14B the Mac alone, 70B neither, by LoRA; QLoRA on 32B is near the card's edge."""
+    known = Known(pd.DataFrame(), world())
+    return gathered_map(known, [model(name) for name in ("8b", "14b", "32b", "70b")], (512, 2048), MACHINES)
+
+
+@pytest.fixture(scope="module")
+def section(found: WinnerMap) -> Section:
+    made = winners.winners(found, MACHINES)
+    assert made is not None
+    return made
+
+
+def row(section: Section, *start: str) -> dict[str, str]:
+    table = section.tables[0]
+    (cells,) = [cells for cells in table.rows if tuple(cell.text for cell in cells[: len(start)]) == start]
+    return {heading: cell.text for (heading, _), cell in zip(table.columns, cells, strict=True)}
+
+
+def test_without_contests_there_is_no_section(found: WinnerMap) -> None:
+    assert winners.winners(None, MACHINES) is None
+    assert winners.winners(WinnerMap(PC, MAC, (), ()), MACHINES) is None
+
+
+def test_every_contest_stands_in_the_table(section: Section, found: WinnerMap) -> None:
+    assert len(section.tables[0].rows) == len(found.contests)
+
+
+def test_the_faster_wins_by_its_factor(section: Section) -> None:
+    told = row(section, "llama-3.1-8b", "lora", "2,048")
+    assert told["winner"] == "RTX 4090 8.8×"
+    assert told["times as fast"] == "8.8×"
+    assert told["evidence"] == "predicted"
+    assert told["fits the first"].startswith("yes, ")
+    low, high = (float(end) for end in told["interval"].split(" – "))
+    assert low < 8.8 < high
+
+
+def test_the_only_one_that_fits_wins_and_what_the_other_lacks_is_told(section: Section) -> None:
+    told = row(section, "qwen3-14b", "lora", "2,048")
+    assert told["winner"] == "M3 Ultra only"
+    assert told["times as fast"] == ""
+    assert told["fits the first"].startswith("no, lacks ")
+    assert told["fits the second"].startswith("yes, ")
+
+
+def test_where_neither_fits_nobody_wins(section: Section) -> None:
+    assert row(section, "llama-3.3-70b", "lora", "512")["winner"] == "neither fits"
+
+
+def test_a_slower_first_machine_has_its_interval_turned_over() -> None:
+    known = Known(pd.DataFrame(), world(rates={PC: 1e12, MAC: 4e12}))
+    made = winners.winners(gathered_map(known, [model("8b")], (512,), MACHINES), MACHINES)
+    assert made is not None
+    told = row(made, "llama-3.1-8b", "lora", "512")
+    low, high = (float(end) for end in told["interval"].split(" – "))
+    assert told["winner"].startswith("M3 Ultra ")
+    assert low < float(told["times as fast"].removesuffix("×")) < high
+
+
+def test_flips_are_told_between_neighbours(section: Section) -> None:
+    table = section.tables[1]
+    headings = [heading for heading, _ in table.columns]
+    rows = [dict(zip(headings, (cell.text for cell in cells), strict=True)) for cells in table.rows]
+    flip = next(
+        each for each in rows if each["method"] == "lora" and each["along"] == "size" and each["model"] == "at 2,048 tokens"
+    )
+    assert (flip["up to"], flip["from"]) == ("llama-3.1-8b", "qwen3-14b")
+    assert flip["winner there"].startswith("RTX 4090")
+    assert flip["winner from there"] == "M3 Ultra only"
+    assert flip["about"].endswith("B")
+
+
+def test_machines_have_short_names() -> None:
+    assert [winners.short_name(profile) for profile in MACHINES] == ["RTX 4090", "M3 Ultra"]
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_map_is_told_in_every_language(code: str, found: WinnerMap) -> None:
+    with speaking(code):
+        assert winners.winners(found, MACHINES) is not None
