@@ -11,12 +11,11 @@ used for next shift from block to block (of 16 blocks, those of 8 and 12 carried
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from bench.collector import collector_paused
 from bench.predict import mlx_metal, rules
 from bench.predict.mlx_fusion import fuse
 from bench.predict.mlx_graph import Graph, NotExported, export
@@ -64,20 +63,8 @@ def memory(cell: Cell) -> Memory:
 
 def simulate(cell: Cell) -> Both:
     """The two simulations of a cell's training step. Raises NotExported, UnknownPrimitive, and what building it raises."""
-    with _collector_paused():
+    with collector_paused():
         return _simulated(cell)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Python's cyclic collector would walk a graph of 60,000 nodes again and again while it grows."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _simulated(cell: Cell) -> Both:

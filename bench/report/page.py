@@ -8,11 +8,10 @@ alone, never on the clock, the order of files or the reader's settings.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.catalog import MachineProfile, machine_profiles
+from bench.collector import collector_paused
 from bench.files import atomic
 from bench.report import doubts, ledger, lesson, overview, results
 from bench.report.against import against
@@ -64,19 +64,7 @@ class Written:
     document: Document
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without looking for cycles meanwhile, which takes an eighth of a large report and finds none worth it."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@_uncollected()
+@collector_paused()
 def write(folder: Path, out: Path, language: str = "en", chosen: Chosen = EVERYTHING, own_claims: Path | None = None) -> Written:
     """Report on the results in `folder`, in that language; figures of an earlier report that are no longer due are removed.
 
