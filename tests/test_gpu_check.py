@@ -4,11 +4,13 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from bench.cli import cli
+from bench.holes import refusal
 from bench.machine import catalogue_machine, machine_profiles
-from bench.plan import plan, refusal
+from bench.plan import plan
 from bench.suite import read_suite
 
 ROOT = Path(__file__).parents[1]
@@ -20,7 +22,8 @@ RUNS = [command for command in COMMANDS if " run " in command]
 def options_of(command: str) -> dict:
     """The command line as click reads it. Raises click.UsageError for one that it would refuse."""
     _, name, *arguments = shlex.split(command)
-    command_of = cli.commands[name]
+    command_of = cli.get_command(click.Context(cli), name)
+    assert command_of is not None
     return command_of.make_context(name, list(arguments)).params
 
 
