@@ -18,9 +18,9 @@ from typing import Any
 
 from bench.backends.interface import BACKENDS, Backend, load_backend
 from bench.catalog import catalogue
+from bench.holes import hole
 from bench.meters.interface import METERS, Watched, load_meter
 from bench.own_rates import Rates, measure
-from bench.plan import hole
 from bench.record import Event, Machine
 from bench.spec import Cell, Device, Measure, workload
 from bench.support import Matrix, probe_all, table

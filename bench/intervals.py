@@ -32,7 +32,7 @@ _Logs = NDArray[np.float64]
 _Number = TypeVar("_Number", float, NDArray[np.float64])
 
 
-def geometric_mean(values: pd.Series[float]) -> float:
+def geometric_mean(values: pd.Series[float] | Sequence[float]) -> float:
     """The geometric mean of measured values: zero where one is zero, NaN where none was measured or one is below zero."""
     return _mean(_measured(values))
 

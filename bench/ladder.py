@@ -27,9 +27,13 @@ def rungs(runs: pd.DataFrame) -> pd.DataFrame:
 
     Runs that were held to a limit on memory, or are no measurements, are left out: their rates say nothing.
     """
-    prepared = analysis.prepare(runs)
-    prepared["rung"] = prepared["cell"].str.extract(_ARM, expand=False)
-    found = prepared[prepared["rung"].notna() & (prepared["tier"] == "measured")].copy()
+    return rungs_of(analysis.prepare(runs))
+
+
+def rungs_of(prepared: pd.DataFrame) -> pd.DataFrame:
+    """`rungs` of prepared runs."""
+    rung = prepared["cell"].str.extract(_ARM, expand=False)
+    found = prepared.assign(rung=rung)[rung.notna() & (prepared["tier"] == "measured")].copy()
     found["work"] = found["work"].str.replace(_ARM, "", n=1, regex=True)
     several = found.groupby(list(LADDER))["workload_digest"].transform("nunique") > 1
     found["rung"] = found["rung"].where(~several, found["rung"] + " #" + found["workload_digest"].str[:6])

@@ -9,42 +9,26 @@ does, so that a sweep that is cut short has its answers, and one that brings a m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from random import Random
 from typing import Any, Literal
 
-from bench.backends.interface import BACKENDS, load_backend
-from bench.backends.optional import optional_missing
 from bench.catalog import machine_profiles
 from bench.estimate import Estimate, estimate, hub_bytes
 from bench.expand import cells_of, exclusion_of
+from bench.holes import Capabilities, hole, preferred_device
 from bench.predict.answer import Foreteller
 from bench.predict.prediction import Prediction
 from bench.predict.told import foretold, shortage
 from bench.reading.strict import printable, shown
 from bench.record import FAILED_OUTCOMES, FINAL_OUTCOMES, MAX_FAILURES, Machine, Outcome
-from bench.spec import BackendName, BadInput, Cell, Device, Suite
+from bench.spec import BadInput, Cell, Suite
 
 Action = Literal["run", "skip", "done"]
 ACTIONS: tuple[Action, ...] = ("run", "skip", "done")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hole:
-    """Why a cell cannot be measured here. `refused`: the backend cannot do it on any machine; else `remedy` may help."""
-
-    reason: str
-    remedy: str | None = None
-    refused: bool = False
-
-    def __str__(self) -> str:
-        return self.reason if self.remedy is None else f"{self.reason}; {self.remedy}"
-
-
-Capabilities = Callable[[Cell, Machine], Hole | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +99,13 @@ def plan(
     cells = chosen(suite, machine, only)
     wanted = repeats or suite.repeats
     told = {cell.key: tallies.get(cell.key, Counter()) for cell in cells}
+    known = durations or {}
+    ran = {key for key, tally in told.items() if tally["ok"] or known.get(key)}
     entries = tuple(
-        _foretold(_entry(suite, cell, machine, told[cell.key], wanted, able), foretell, try_anyway or told[cell.key]["ok"] > 0)
+        _foretold(_entry(suite, cell, machine, told[cell.key], wanted, able), foretell, try_anyway or cell.key in ran)
         for cell in cells
     )
     profile = next((each for each in machine_profiles() if each.name == machine.name), None)
-    known = durations or {}
     estimates = {
         entry.cell.key: estimate(entry.cell, suite.measure, profile, known.get(entry.cell.key, ()), _step_s(entry))
         for entry in entries
@@ -135,54 +120,6 @@ def chosen(suite: Suite, machine: Machine, only: str | None) -> list[Cell]:
     if not cells:
         raise BadInput(_no_match("*" if only is None else only, suite, machine))
     return cells
-
-
-def preferred_device(name: BackendName, machine: Machine) -> Device:
-    """The first of a backend's devices that the machine has; its first device where the machine has none of them."""
-    if name not in BACKENDS:
-        return machine.devices[0]
-    devices = load_backend(name).devices
-    return next((device for device in devices if device in machine.devices), devices[0])
-
-
-def hole(cell: Cell, machine: Machine) -> Hole | None:
-    """Why this machine with this environment cannot measure the cell; None if it can."""
-    found = refusal(cell, machine)
-    if found is not None:
-        return found
-    backend = load_backend(cell.backend)
-    missing = backend.missing(cell.device)
-    if not missing:
-        return _optional_hole(cell)
-    extra = backend.extras.get(cell.device)
-    verb = "is" if len(missing) == 1 else "are"
-    reason = f"{cell.backend} is not installed in this environment: {', '.join(missing)} {verb} missing"
-    return Hole(reason=reason, remedy=f"pip install '.[{extra}]'" if extra else None)
-
-
-def _optional_hole(cell: Cell) -> Hole | None:
-    """Why this environment cannot do the cell in the way asked for, though its backend is there."""
-    lacking = optional_missing(cell)
-    if not lacking:
-        return None
-    module, remedy = lacking[0]
-    return Hole(reason=f"{module} is not installed in this environment", remedy=remedy)
-
-
-def refusal(cell: Cell, machine: Machine) -> Hole | None:
-    """Why that machine could not measure the cell whatever were installed on it; None if it could."""
-    if cell.backend not in BACKENDS:
-        return Hole(reason=f"this version of Wingspan has no {cell.backend} backend", remedy="a later one will")
-    backend = load_backend(cell.backend)
-    if cell.device not in backend.devices:
-        choices = ", ".join(f"{cell.backend}@{device}" for device in backend.devices)
-        return Hole(reason=f"{cell.backend} does not run on {cell.device}", remedy=f"use {choices}", refused=True)
-    refused = backend.refuses(cell)
-    if refused is not None:
-        return Hole(reason=refused, refused=True)
-    if cell.device not in machine.devices:
-        return Hole(reason=f"{machine.name} has no {cell.device}; it has {', '.join(machine.devices)}")
-    return None
 
 
 def _wanted(cell: Cell, only: str | None) -> bool:

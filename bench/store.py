@@ -13,8 +13,6 @@ read, and unknown columns are left out, since nobody here could say what they me
 from __future__ import annotations
 
 import errno
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -28,9 +26,7 @@ import pyarrow as pa
 from bench.files import atomic, layout, parquet
 from bench.files.gather import compacted_runs, gather, settled, stored_runs, with_machine
 from bench.files.layout import TABLES, TableName
-from bench.limits import Limit
-from bench.record import WORKLOAD_COLUMNS, Outcome, Reading, Run, Step
-from bench.trust.flags import doubtful, spoils
+from bench.record import WORKLOAD_COLUMNS, Reading, Run, Step
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _TIME, _LIST, _MAP = pa.timestamp("us", tz="UTC"), pa.list_(_TEXT), pa.map_(_TEXT, _TEXT)
@@ -90,6 +86,7 @@ SCHEMAS: Mapping[TableName, pa.Schema] = {
             *_columns(_REAL, "time_to_first_token_s"),
             *_columns(_TEXT, "memory_limit failed_at"),
             *_columns(_INT, "predicted_held_bytes"),
+            *_columns(_TEXT, "night epoch_digest"),
         ]
     ),
     "steps": pa.schema(
@@ -137,22 +134,6 @@ class Table:
 
     rows: pa.Table
     damaged: tuple[Damaged, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tallies:
-    """Per `cell_key`, how many runs had which outcome, and in the order of time the rates (tokens per second) of those
-    whose time no flag spoils; `flagged` counts the ok runs with any flag that nobody asked for. `durations` are the seconds that
-    each ok run took, flagged or not.
-
-    `damaged` are the files, of whatever cell, that could not be read.
-    """
-
-    by_cell: dict[str, Counter[Outcome]]
-    damaged: tuple[Damaged, ...]
-    rates: dict[str, list[float]]
-    flagged: Counter[str]
-    durations: dict[str, list[float]]
 
 
 def append(results: Path, run: Run, steps: Sequence[Step] = (), readings: Sequence[Reading] = ()) -> None:
@@ -227,64 +208,16 @@ def has_run(results: Path, run_id: str) -> bool:
     return layout.checked_run_id(run_id) in run_ids(results)
 
 
-def tallies(results: Path, machine_id: str, suite: str, limit: Limit | None = None, watchdog: str | None = None) -> Tallies:
-    """The outcomes and rates of the runs of this suite on this machine: what resuming and stopping need.
+def by_time(rows: pa.Table) -> list[dict[str, Any]]:
+    """The rows by `started_at`, which is left out of them; those without one last.
 
-    Runs under a limit on memory answer another question than runs without, or under another: only those of `limit` count; and
-    of those that the watch on memory ended, only those that the same watch did (`watchdog`, as in the column `memory_limit`).
-    Changes nothing in the folder: a damaged file counts for nothing, is named, and stays for the next `read` to set aside.
-    Raises OSError naming a folder that cannot be listed.
+    By its numbers: turning a time into Python's imports pandas, and so does Arrow's own sort.
     """
-    found: dict[str, Counter[Outcome]] = {}
-    rates: dict[str, list[float]] = {}
-    flagged: Counter[str] = Counter()
-    durations: dict[str, list[float]] = {}
-    columns = ["started_at", "machine_id", "suite", "cell_key", "outcome", "tokens_per_s", "flags", "tier", "capacity_bytes"]
-    columns += ["memory_limit", "device_settings"]
-    columns += _TIMES
-    table = read(results, "runs", columns, quarantine=False)
-    for row in _in_order(table.rows):
-        if row["machine_id"] == machine_id and row["suite"] == suite and under(row, limit) and watched(row, watchdog):
-            found.setdefault(row["cell_key"], Counter())[row["outcome"]] += 1
-            flagged[row["cell_key"]] += row["outcome"] == "ok" and doubtful(row["flags"] or ())
-            if row["outcome"] == "ok" and row["tokens_per_s"] and not spoils(row["flags"] or (), "time"):
-                rates.setdefault(row["cell_key"], []).append(row["tokens_per_s"])
-            if row["outcome"] == "ok" and row["steps"] and row["step_s_median"] and 0 < (took_s := _duration_s(row)) < math.inf:
-                durations.setdefault(row["cell_key"], []).append(took_s)
-    return Tallies(found, table.damaged, rates, +flagged, durations)
-
-
-def _in_order(rows: pa.Table) -> list[dict[str, Any]]:
-    """By time, rows without one last. As numbers: turning a time into Python's imports pandas, and so does Arrow's own sort."""
     chunks = rows["started_at"].chunks
     started = [value for chunk in chunks for value in chunk.view(_INT).to_pylist()]
     order = sorted(range(rows.num_rows), key=lambda at: (started[at] is None, started[at] or 0))
     values = rows.drop_columns("started_at").to_pylist()
     return [values[at] for at in order]
-
-
-_TIMES = ["import_s", "load_s", "first_step_s", "steps", "step_s_median"]
-
-
-def _duration_s(row: Mapping[str, Any]) -> float:
-    """From the start of a run's imports to the end of its last step, the steps after the first by their median."""
-    steps_s = (row["first_step_s"] or row["step_s_median"]) + (row["steps"] - 1) * row["step_s_median"]
-    return float((row["import_s"] or 0.0) + (row["load_s"] or 0.0) + steps_s)
-
-
-def under(row: Mapping[str, Any], limit: Limit | None) -> bool:
-    """Whether a row was made under that very limit, or under none."""
-    limited = "limited" in (row["flags"] or ())
-    if limit is None or not limited:
-        return limited is (limit is not None)
-    like = dict(row["device_settings"] or ()).get("memory_like")
-    return (row["tier"], row["capacity_bytes"], like) == (limit.tier, limit.capacity_bytes, limit.like)
-
-
-def watched(row: Mapping[str, Any], watchdog: str | None) -> bool:
-    """Whether a row was not ended by another watch on memory than this one."""
-    means = row["memory_limit"] or ""
-    return not means.startswith("watchdog") or means == watchdog
 
 
 def sweep_leftovers(results: Path) -> list[Path]:

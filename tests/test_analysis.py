@@ -72,6 +72,14 @@ def test_mean_and_interval_are_the_textbook_ones_on_logs() -> None:
     assert summary["tokens_per_s_high"] == pytest.approx(high)
 
 
+def test_intervals_of_other_metrics_than_those_asked_for_are_left_out_and_nothing_else_is() -> None:
+    rows = analysis.prepare(frame(*rates(90.0, 100.0, 130.0), *rates(50.0, 51.0, first=5, backend="hf")))
+    full, some = (analysis.summarised(rows, analysis.counted(rows), *bounded) for bounded in ((), (("tokens_per_s",),)))
+    left_out = [name for name in full if name not in some]
+    assert left_out == [name for name in full if name.endswith(("_low", "_high")) and not name.startswith("tokens_per_s_")]
+    pd.testing.assert_frame_equal(some, full.drop(columns=left_out))
+
+
 def test_one_run_has_a_mean_and_no_interval() -> None:
     summary = only(analysis.summarise(frame(run())))
     assert summary["tokens_per_s"] == 100.0

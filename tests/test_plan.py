@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench import plan as planning
+from bench import holes
 from bench.catalog import catalogue
 from bench.estimate import IMPORT_S
-from bench.plan import Hole, describe, hole, plan, preferred_device, refusal
+from bench.holes import Hole, hole, refusal
+from bench.plan import describe, plan
 from bench.predict.prediction import Prediction, Speed
 from bench.predict.rules import uncalibrated
 from bench.record import FAILED_OUTCOMES, Gpu, Machine
@@ -53,7 +54,7 @@ class StubMlx(Stub):
 
 @pytest.fixture(autouse=True)
 def stubs(monkeypatch):
-    monkeypatch.setattr(planning, "load_backend", lambda name: {"hf": Stub, "mlx": StubMlx}[name]())
+    monkeypatch.setattr(holes, "load_backend", lambda name: {"hf": Stub, "mlx": StubMlx}[name]())
 
 
 def suite(*, repeats: int = 3, seed: int = 0, exclude: tuple[Exclusion, ...] = (), **sweep) -> Suite:
@@ -95,20 +96,6 @@ def test_every_cell_is_an_entry_in_the_suites_order():
     assert {(entry.action, entry.missing) for entry in planned.entries} == {("run", 3)}
 
 
-@pytest.mark.parametrize(
-    ("machine", "device"),
-    [
-        (CPU, "cpu"),
-        (PC, "cuda"),
-        (MAC, "cpu"),
-        (replace(PC, devices=("cpu", "cuda")), "cuda"),
-        (replace(CPU, devices=()), "cuda"),
-    ],
-)
-def test_a_backend_takes_the_device_it_prefers_of_those_there(machine, device):
-    assert preferred_device("hf", machine) == device
-
-
 def test_repeats_are_interleaved_across_cells():
     order = [cell.id for cell in plan(suite(), CPU, {}).order]
     rounds = [order[start : start + 4] for start in range(0, 12, 4)]
@@ -128,7 +115,7 @@ def test_the_order_hangs_on_the_seed_alone():
 def test_no_cell_runs_again_before_all_that_still_miss_as_many_have_run(seed, done, repeats):
     declared = suite(seed=seed, repeats=repeats)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "load_backend", lambda name: Stub())
+        patch.setattr(holes, "load_backend", lambda name: Stub())
         keys = [entry.cell.key for entry in plan(declared, CPU, {}).entries]
         planned = plan(declared, CPU, {key: Counter(ok=count) for key, count in zip(keys, done, strict=True)})
     assert Counter(cell.key for cell in planned.order) == {
@@ -326,7 +313,7 @@ def test_globs_joined_by_an_ampersand_must_all_match():
 
 
 def test_a_rung_whose_package_is_missing_is_a_hole_with_its_remedy(monkeypatch):
-    monkeypatch.setattr(planning, "optional_missing", lambda cell: (("flash_attn", "install it"),))
+    monkeypatch.setattr(holes, "optional_missing", lambda cell: (("flash_attn", "install it"),))
     (entry,) = plan(ONE, PC, {}).entries
     assert (entry.action, entry.refused) == ("skip", False)
     assert entry.reason == "flash_attn is not installed in this environment; install it"
@@ -368,6 +355,13 @@ def test_a_run_that_ended_well_outweighs_a_prediction():
     key = plan(declared, CPU, {}).entries[0].cell.key
     (entry,) = plan(declared, CPU, {key: Counter(ok=1)}, foretell=told({"tiny-llama-s": 0.0})).entries
     assert (entry.action, entry.missing) == ("run", 2)
+
+
+def test_so_does_one_of_an_earlier_night():
+    declared = suite(model=("tiny-llama-s",), method=("lora",))
+    key = plan(declared, CPU, {}).entries[0].cell.key
+    (entry,) = plan(declared, CPU, {}, durations={key: [9.0]}, foretell=told({"tiny-llama-s": 0.0})).entries
+    assert entry.action == "run"
 
 
 @pytest.mark.parametrize("seed", range(4))

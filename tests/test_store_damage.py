@@ -20,6 +20,7 @@ from stored_rows import READINGS, STEPS, as_row, every_file, file_of, rows_of
 
 from bench import store
 from bench.files import layout, seal
+from bench.tallies import tallies
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -156,7 +157,7 @@ def test_damage_is_told_in_words():
 READERS = [
     lambda results: store.read(results, "runs"),
     lambda results: store.read(results, "steps"),
-    lambda results: store.tallies(results, "0123", "smoke"),
+    lambda results: tallies(results, "0123", "smoke"),
     lambda results: store.has_run(results, "run-1"),
     store.run_ids,
     store.sweep_leftovers,
@@ -275,7 +276,7 @@ def test_kills_leave_every_visible_file_whole_and_lose_no_acknowledged_run(tmp_p
 # Older and newer files
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 4])
 def test_files_of_an_older_schema_stay_readable(tmp_path, version):
     """`tests/fixtures/make_results_v*.py` made them, once. If this fails, the program is wrong, not the files."""
     results = tmp_path / "results"

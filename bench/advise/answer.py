@@ -22,6 +22,7 @@ from bench.analysis import prepare
 from bench.catalog import MachineProfile, machine_profile, resolve_model
 from bench.claims.claim import TIERS, Tier
 from bench.model import Model
+from bench.nights import latest
 from bench.spec import BadInput, workload
 from bench.store import Damaged, read
 
@@ -162,7 +163,7 @@ def _refuse_too_long(question: Question) -> None:
 def advise_from(results: Path, question: Question) -> Advice:
     """The answer on this project's runs and the predictor. Raises OSError for a results folder that cannot be listed."""
     runs = read(results, "runs")
-    found = advise(question, runs.rows.to_pandas())
+    found = advise(question, latest(runs.rows.to_pandas()))
     return Advice(found.question, found.methods, runs.damaged)
 
 

@@ -107,8 +107,12 @@ class Known:
         """The runs of the same work by the same backend and device, wherever they ran."""
         if self.runs.empty:
             return self.runs
-        found: pd.DataFrame = self.runs.iloc[self._places.get((cell.workload.digest, cell.backend, cell.device), [])]
-        return found
+        places = self._places.get((cell.workload.digest, cell.backend, cell.device))
+        return self._none if places is None else self.runs.iloc[places]
+
+    @cached_property
+    def _none(self) -> pd.DataFrame:
+        return self.runs.iloc[:0]
 
     @cached_property
     def _places(self) -> Mapping[Any, Any]:

@@ -19,6 +19,7 @@ from bench.claims import support as supported
 from bench.claims.claim import Claim, Judged
 from bench.claims.judge import Source, judge
 from bench.claims.reader import CLAIMS, read_claims
+from bench.nights import latest
 from bench.reading.strict import printable
 from bench.spec import BadInput
 from bench.store import Damaged, read
@@ -38,8 +39,8 @@ def trial(results: Path, own: Path | None = None) -> Trial:
         raise BadInput(f"--results: {printable(str(results))} is no folder; the verdicts would rest on predictions alone")
     claims = read_claims(CLAIMS, *([own] if own else []))
     runs, readings = read(results, "runs"), read(results, "readings", ["run_id", "meter", "scope", "value"])
-    found = sources(prepare(runs.rows.to_pandas()), readings.rows.to_pandas(), results)
-    return Trial(judged(claims, found), (*runs.damaged, *readings.damaged))
+    known = measured.Runs(prepare(latest(runs.rows.to_pandas())), parts_of(readings.rows.to_pandas()))
+    return Trial(judged(claims, sources(known, results)), (*runs.damaged, *readings.damaged))
 
 
 def judged(claims: tuple[Claim, ...], found: tuple[Source, ...]) -> tuple[Judged, ...]:
@@ -47,13 +48,12 @@ def judged(claims: tuple[Claim, ...], found: tuple[Source, ...]) -> tuple[Judged
     return tuple(judge(claim, found) for claim in claims)
 
 
-def sources(runs: pd.DataFrame, readings: pd.DataFrame, results: Path) -> tuple[Source, ...]:
-    """All that is known: prepared runs (`bench.analysis.prepare`), readings of the parts of memory, what else lies in `results`.
+def sources(own: measured.Runs, results: Path) -> tuple[Source, ...]:
+    """All that is known: this project's runs, and what else lies in `results`.
 
     Raises BadFile for published rows or a support matrix with faults, OSError for what cannot be read.
     """
     matrix = support.stored(results)
-    own = measured.Runs(runs, parts_of(readings))
     rows = published.prepared(cited.read(results))
     return (
         lambda claim: measured.estimates(claim, own),

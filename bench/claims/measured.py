@@ -224,11 +224,11 @@ def _of_equal_work(sides_: Sequence[Side], others: Sequence[Side]) -> list[Side]
 
 
 def _fastest(found: Sequence[Side]) -> Side:
-    return max(found, key=lambda side: geometric_mean(pd.Series(side.values)))
+    return max(found, key=lambda side: geometric_mean(side.values))
 
 
 def _smallest(found: Sequence[Side]) -> Side:
-    return min(found, key=lambda side: geometric_mean(pd.Series(side.values)))
+    return min(found, key=lambda side: geometric_mean(side.values))
 
 
 def _ratio(claim: Claim, above: Side, below: Side) -> Estimate:

@@ -23,6 +23,7 @@ PEAKS = ("framework_peak_bytes", "device_peak_bytes")
 OWN_PEAK = ("framework_peak_bytes",)
 """The framework's own, as the lesson's arithmetic means it."""
 PLACE = ["tier", "machine", "backend", "device", "cell", "workload_digest"]
+_TOLD = ("run_id", "outcome", "flags", "share")
 NO_FIT_FLAGS = frozenset({"swapping", "spilled"})
 UNSURE_FLAGS = frozenset({"growing", "memory-growing"})
 SHARED_FLAGS = frozenset({"foreign-process", "foreign-unknown"})
@@ -56,12 +57,15 @@ class Tried:
 
 def tried(frame: pd.DataFrame) -> tuple[Tried, ...]:
     """In the order of `PLACE`."""
-    return tuple(found for _, group in frame.groupby(PLACE, sort=True) if (found := _tried(group)) is not None)
+    first = frame.drop_duplicates(PLACE).sort_values(PLACE, kind="stable")
+    rows = ({str(name): value for name, value in row.items()} for row in first.to_dict("records"))
+    groups = frame.assign(share=_shares(frame))[[*PLACE, *_TOLD]].groupby(PLACE, sort=True)
+    tried = (_tried(row, group) for row, (_, group) in zip(rows, groups, strict=True))
+    return tuple(each for each in tried if each is not None)
 
 
-def _tried(group: pd.DataFrame) -> Tried | None:
-    """None of rows that are neither measured nor a stand-in."""
-    row = {str(name): value for name, value in group.iloc[0].items()}
+def _tried(row: Mapping[str, Any], group: pd.DataFrame) -> Tried | None:
+    """Of the runs of a cell, the first of them whole; None where they are neither measured nor a stand-in."""
     spoken_of = stands_for(str(row["tier"]), str(row["machine"]))
     if spoken_of is None:
         return None
@@ -76,9 +80,9 @@ def _tried(group: pd.DataFrame) -> Tried | None:
         model=str(row["model"]),
         method=str(row["method"]),
         declared=row,
-        chance=_chance(list(group["outcome"]), flags),
-        run_ids=tuple(sorted(group["run_id"])),
-        headroom=_room(group),
+        chance=_chance(group["outcome"].tolist(), flags),
+        run_ids=tuple(sorted(group["run_id"].tolist())),
+        headroom=None if group["share"].isna().all() else float(1 - group["share"].max()),
         slow=any(NO_FIT_FLAGS & each for each in flags),
     )
 
@@ -112,8 +116,7 @@ def _ran(outcome: str, flags: frozenset[str]) -> bool | None:
     return True
 
 
-def _room(group: pd.DataFrame) -> float | None:
-    known = group[(group["capacity_bytes"] > 0) & group["clean_memory"]]
-    shares = [known[name] / known["capacity_bytes"] for name in PEAKS if name in known]
-    most = max((share.max() for share in shares if share.notna().any()), default=None)
-    return None if most is None else float(1 - most)
+def _shares(frame: pd.DataFrame) -> pd.Series[float]:
+    """Of the capacity, what each run's larger peak took; NaN where its memory is not known, or a flag spoils it."""
+    known = frame["clean_memory"] & (frame["capacity_bytes"] > 0)
+    return frame[list(PEAKS)].max(axis=1).div(frame["capacity_bytes"]).where(known)

@@ -16,8 +16,9 @@ from bench.claims.asked import STACKS
 from bench.expand import exclusion_of
 from bench.frontier.question import MODEL, Question, Value, questions
 from bench.frontier.search import Chance, predicted
+from bench.holes import refusal
 from bench.machine import catalogue_machine
-from bench.plan import chosen, refusal
+from bench.plan import chosen
 from bench.predict.answer import chances
 from bench.spec import Frontier
 from bench.suite import read_suite

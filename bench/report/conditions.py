@@ -75,13 +75,19 @@ def _told(runs: pd.DataFrame) -> pd.DataFrame:
 def _field(runs: pd.DataFrame, name: str) -> pd.Series[str]:
     """A field's value in each run; what only training uses is none where the method is `serve`, plain values that fill it too."""
     idle = runs["method"].eq("serve") & (name in TRAINING_FIELDS)
-    return pd.Series([in_words(name, value) for value in runs[name]], runs.index).mask(idle, say(_NONE))
+    codes, distinct = pd.factorize(runs[name], use_na_sentinel=False)
+    told = pd.Series([in_words(name, value) for value in distinct], dtype=object)
+    return pd.Series(told.iloc[codes].to_list(), runs.index).mask(idle, say(_NONE))
 
 
 def _of_workload(runs: pd.DataFrame, texts: pd.Series[str], otherwise: str) -> pd.Series[str]:
     """What the runs of each workload say, for each of them: those that failed early say nothing, and were asked the same."""
-    known = texts[texts != ""].groupby(runs["workload_digest"]).agg(lambda found: either(sorted(set(found))))
-    return pd.Series([known.get(digest, otherwise) for digest in runs["workload_digest"]], runs.index)
+    known: dict[str, set[str]] = {}
+    for digest, text in zip(runs["workload_digest"].to_list(), texts.to_list(), strict=True):
+        if text:
+            known.setdefault(digest, set()).add(text)
+    told = {digest: either(sorted(found)) for digest, found in known.items()}
+    return runs["workload_digest"].map(lambda digest: told.get(digest, otherwise))
 
 
 def _steps(run: Mapping[Any, Any]) -> str:

@@ -125,7 +125,9 @@ def _edges(runs: pd.DataFrame, axis: str) -> Iterator[dict[str, Any]]:
     loose = {axis, *(_MODEL if axis == "model" else ()), *(("sequence_length",) if axis == "prompt_tokens" else ())}
     fields = [name for name in (*_PLACE, *WORKLOAD_FIELDS, "architecture") if name in runs and name not in loose]
     known = runs[runs[size].notna()]
-    for _, group in known.groupby(list(dict.fromkeys(fields)), dropna=False, sort=True):
+    number = known.groupby(list(dict.fromkeys(fields)), dropna=False, sort=True).ngroup()
+    ended_somewhere = number[~known["fits"]].unique()
+    for _, group in known[number.isin(ended_somewhere)].groupby(number):
         ran, ended = group[group["fits"]], group[~group["fits"]]
         beyond = ended[ended[size] > (ran[size].max() if len(ran) else -1)]
         if len(beyond) and group[size].nunique() > 1:

@@ -47,7 +47,7 @@ _RUNG = (
 
 def ladders(findings: Findings) -> Section | None:
     """A table of rungs, a matrix of rates and one of peaks for each work on each machine."""
-    found = ladder.rungs(findings.runs)
+    found = ladder.rungs_of(findings.runs)
     if found.empty:
         return None
     rungs = _summaries(findings, found)

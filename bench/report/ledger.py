@@ -5,6 +5,8 @@ In: `Findings`. Out: sections.
 
 from __future__ import annotations
 
+import pandas as pd
+
 from bench.metrics import CLEAN
 from bench.report import doubts, wording
 from bench.report.document import Cell, Column, Record, Section, Table, filled, records, tabulate
@@ -103,16 +105,16 @@ _COPIES = (Column("machine", "machine"), Column("run id", "run_id", "code"))
 
 def holes(findings: Findings) -> Section:
     """The cells without a figure that counts, with every reason given, those of the grid that were never run, those spoilt."""
-    reasons = dict(zip(findings.runs["run_id"], findings.runs["reason"], strict=True))
-    suites = findings.runs.groupby("run_id")["suite"].first()
+    told = {row["run_id"]: row for row in records(findings.runs[["run_id", "suite", "reason"]])}
     empty = records(findings.summaries[(findings.summaries[_CLEAN] == 0).all(axis=1)])
     for row in empty:
-        given = sorted({reasons[run_id] for run_id in row["run_ids"] if reasons[run_id]})
+        runs = [told[run_id] for run_id in row["run_ids"]]
+        given = sorted({run["reason"] for run in runs} - {""})
         text = to_say("every ok run is flagged: {flags}")
         flagged = [say(text, flags=doubts.explained(row["flags"]))] if row["n_flagged"] else []
         row["reasons"] = strung([*given, *flagged])
         row["outcomes"] = wording.outcomes(row)
-        row["suite"] = ", ".join(sorted({str(name) for name in suites.reindex(row["run_ids"]).dropna()}))
+        row["suite"] = ", ".join(sorted({str(run["suite"]) for run in runs if not pd.isna(run["suite"])}))
     cells = grid(findings.runs)
     empty += [{**cell, "outcomes": say(NOT_RUN)} for cell in records(cells[cells["n_runs"] == 0])]
     text = to_say(

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from bench import cited, support
 from bench.advise.stack import Known, by_rules, memory_by_rules
-from bench.analysis import sides
 from bench.catalog import MachineProfile
 from bench.claims import gather, published
 from bench.claims.claim import Claim, Judged
+from bench.claims.measured import Runs
 from bench.claims.reader import CLAIMS, read_claims
 from bench.frontier.reach import Reach, reaches
 from bench.refine.contradictions import Contradiction, TableFit, contradictions, table_fits
@@ -59,19 +59,19 @@ def gather_lesson(findings: Findings, results: Path, own: Path | None = None) ->
     """
     claims = read_claims(CLAIMS, *([own] if own else []))
     machines, runs = lesson_machines(), findings.runs
-    known = Known(runs, by_rules)
+    known, measured = Known(runs, by_rules), Runs(runs, gather.parts_of(findings.parts))
     observed = published.prepared(cited.read(results)).observed
     peaks = [*predicted_rows(Known(runs, memory_by_rules), lesson_models()), *measured_rows(runs), *published_rows(observed)]
     return Lesson(
         machines=machines,
         claims=claims,
-        judged=gather.judged(claims, gather.sources(runs, findings.parts, results)),
+        judged=gather.judged(claims, gather.sources(measured, results)),
         winners=gathered_map(known, machines=machines),
         reaches=tuple(each for profile in machines for each in reaches(profile)),
         rules=rules(peaks),
         table_fits=table_fits(claims),
         contradictions=contradictions(claims, findings.profiles or machines),
-        splits=splits(sides(runs, "tokens_per_s") if len(runs) else (), *(profile.name for profile in machines)),
+        splits=splits(measured.sides("tokens_per_s") if len(runs) else (), *(profile.name for profile in machines)),
         techniques=read_techniques(),
         matrix=support.stored(results),
     )

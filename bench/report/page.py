@@ -3,7 +3,7 @@
 In: a results folder, and perhaps which of its runs are meant. Out: `lesson.html` (self-contained: figures, style and a script for
 its tables inside, and a content security policy under which the browser runs no other script and fetches nothing), `lesson.md`,
 and `figures/*.svg` beside it. The same results give the same bytes: what is written depends on stored rows and the catalogue
-alone, never on the clock, the order of files or the reader's settings.
+alone, never on the order of files or the reader's settings; on the clock only in that nights yet to come do not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.catalog import MachineProfile, machine_profiles
-from bench.collector import collector_paused
 from bench.files import atomic
 from bench.report import doubts, ledger, lesson, overview, results
 from bench.report.against import against
@@ -64,7 +63,6 @@ class Written:
     document: Document
 
 
-@collector_paused()
 def write(folder: Path, out: Path, language: str = "en", chosen: Chosen = EVERYTHING, own_claims: Path | None = None) -> Written:
     """Report on the results in `folder`, in that language; figures of an earlier report that are no longer due are removed.
 

@@ -18,6 +18,7 @@ from html import escape
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 _SETTINGS: dict[Any, Any] = {
@@ -26,6 +27,7 @@ _SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],  # comes with matplotlib
     "font.size": 9,
     "axes.titlesize": 10,
+    "axes.titley": 1.0,  # nothing stands above a panel that its title would have to give way to
     "axes.edgecolor": "#9aa0a6",
     "axes.linewidth": 0.8,
     "grid.color": "#e3e6e8",
@@ -36,6 +38,8 @@ _SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "figure.facecolor": "white",
 }
+
+MARGIN_IN = 0.12
 
 
 @contextmanager
@@ -50,16 +54,30 @@ def drawing(name: str) -> Iterator[None]:
 
 def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
     """The figure as one `<svg>` element. To be called within `drawing(name)`."""
-    buffer = io.StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(buffer, format="svg", bbox_inches="tight", pad_inches=0.12, metadata=nothing)
-    text = buffer.getvalue()
+    text = _drawn(figure)
     body = text[text.index(">", text.index("<svg")) + 1 :]
     for pattern in (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<style[^>]*>.*?</style>", r"<defs>\s*</defs>"):
         body = re.sub(pattern, "", body, flags=re.DOTALL)
     body = re.sub(r' style="([^"]*)"', lambda found: _attributes(found[1]), body)
     body = re.sub(r"\s*\n\s*", "\n", rounded(numbered(body, name)))
     return _head(text, name, title, description) + body.strip() + "\n"
+
+
+def _drawn(figure: Figure) -> str:
+    """What matplotlib makes of it, cut to what is on it.
+
+    As `bbox_inches="tight"` does, but that one draws a figure twice, the first time only to lay it out.
+    """
+    FigureCanvasSVG(figure)  # texts are measured as this format draws them
+    figure.set_dpi(FigureCanvasSVG.fixed_dpi)
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine(None)
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(buffer, format="svg", bbox_inches=figure.get_tightbbox().padded(MARGIN_IN), metadata=nothing)
+    return buffer.getvalue()
 
 
 def numbered(svg: str, name: str) -> str:
@@ -78,8 +96,12 @@ def numbered(svg: str, name: str) -> str:
 
 
 def rounded(svg: str) -> str:
-    """The SVG with its numbers at two decimals; factors of scale, which multiply what is drawn in larger units, stay."""
-    return re.sub(r"scale\([^)]*\)|-?\d+\.\d+", lambda found: found[0] if found[0][0] == "s" else _two_decimals(found[0]), svg)
+    """The SVG with its numbers at two decimals; factors of scale, which multiply what is drawn in larger units, stay.
+
+    A zero has no sign: matplotlib writes -0 for what is below zero by its last digit alone.
+    """
+    numbers = r"scale\([^)]*\)|-?\d+\.\d+|(?<!\w)-0(?![\w.])"
+    return re.sub(numbers, lambda found: found[0] if found[0][0] == "s" else _two_decimals(found[0]), svg)
 
 
 def _two_decimals(number: str) -> str:

@@ -33,12 +33,12 @@ def plain(value: Any) -> str:
 @lru_cache(maxsize=2**16)
 def _plain(text: str) -> str:
     """Remembered, since thousands of runs bear the same few texts."""
-    return "".join(map(_visible, " ".join(text.split())))
+    return visible(" ".join(text.split()))
 
 
 def visible(text: str) -> str:
     """Text from outside as it is, its spaces too, but that invisible characters become visible marks."""
-    return "".join(map(_visible, text))
+    return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def shorten(text: str, length: int = 44) -> str:

@@ -9,8 +9,8 @@ from bench.claims.asked import STACKS
 from bench.frontier import reach
 from bench.frontier.reach import AXES, Reach, reaches
 from bench.frontier.run import foretell
+from bench.holes import refusal
 from bench.machine import catalogue_machine
-from bench.plan import refusal
 from bench.predict.answer import chances
 from bench.suite import read_suite
 

@@ -13,7 +13,7 @@ from babel.units import format_unit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.cli import report
+from bench.commands.report import report
 from bench.report import wording
 from bench.report.language import FORMS, LANGUAGES, both, digits, either, language, moment, percent, say, speaking, strung, tables
 

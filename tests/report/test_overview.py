@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from bench.report import overview
 from bench.report.findings import Findings, gather
@@ -39,6 +40,16 @@ def test_facts_count_runs_by_outcome_and_name_the_evidence(run_row: Row, failed_
     assert facts["Runs"] == "4: 3 ok, 1 timeout; of the ok ones 1 flagged, each left out of the figures that its flags spoil"
     assert facts["Schema"] == "2"
     assert overview.facts(findings()) == ()
+
+
+def test_a_nightly_cell_counts_by_its_last_night_and_the_others_are_told(run_row: Row) -> None:
+    nights = [
+        run_row(index=index, night=f"2026-11-0{index + 1}", tokens_per_s=rate) for index, rate in enumerate((50.0, 60.0, 70.0))
+    ]
+    found = findings(*nights)
+    assert dict(overview.facts(found))["Nights"] == "2 runs of earlier nights are left out: each cell's last night counts"
+    assert list(found.summaries["tokens_per_s"]) == pytest.approx([70.0])
+    assert "Nights" not in dict(overview.facts(findings(run_row(index=0, night=None))))
 
 
 def test_revisions_that_differ_are_all_named(run_row: Row) -> None:

@@ -59,6 +59,11 @@ def test_coordinates_are_rounded_and_factors_of_scale_are_not() -> None:
     assert rounded(path) == f'<g transform="translate(1.23 0) {scale}"><path d="M 10 10 L 3 4.1" opacity="0.75"/></g>'
 
 
+def test_a_zero_has_no_sign() -> None:
+    assert rounded('<path d="M -0 492.43 L -0 -0.004 L -0.2 10"/>') == '<path d="M 0 492.43 L 0 0 L -0.2 10"/>'
+    assert rounded('<a id="f-0" x="-01"/>') == '<a id="f-0" x="-01"/>'
+
+
 def test_bounds_that_differ_in_their_last_digit_give_the_same_bytes() -> None:
     def picture(noise: float) -> str:
         with drawing("one"):
