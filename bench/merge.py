@@ -1,8 +1,8 @@
 """The results of several machines in one folder.
 
 In: results folders, as copied from elsewhere, and the folder that takes them in. Out: there, what it had and every run of the
-others with its steps and readings, and the descriptions of machines; and word of what was copied, what was known and what could
-not be read. The folders that are merged are only read.
+others with its steps and readings, the descriptions of machines and the lists of packages; and word of what was copied, what was
+known and what could not be read. The folders that are merged are only read.
 
 A run is known by its id, whatever its machine is called. First everything is looked at: where one id stands for different rows,
 or one column for different types, nothing is copied at all. Each file appears whole or not at all, a run's own row last; so a
@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench import environments
 from bench.files import atomic, gather, layout, parquet
 from bench.files.layout import TABLES, TableName
 from bench.files.parquet import Rows, Unreadable, runs_in
@@ -30,23 +31,35 @@ from bench.sweep.lock import hold_machine, lock_path
 
 TOLD = 5
 """Contradictions that are named; of more the number is told."""
+OWN = ("acknowledged.toml", "locks", "perf")
+"""What a folder of results may hold beside them, and is each computer's own to decide: it is not copied, and that is told."""
 
 
 @dataclass(slots=True)
 class Source:
-    """What became of one folder: runs copied, runs that were there already, machine descriptions copied and kept back."""
+    """What became of one folder: runs copied, runs that were there already, machine descriptions copied and kept back, lists of
+    packages copied, and what of `OWN` was left there.
+    """
 
     folder: Path
     copied: set[str] = field(default_factory=set)
     known: set[str] = field(default_factory=set)
     machines: list[str] = field(default_factory=list)
     machines_kept: list[str] = field(default_factory=list)
+    environments: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     damaged: dict[Path, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"{self.folder}: {len(self.copied):,} runs copied, {len(self.known):,} were there already"]
         lines += [f"{self.folder}: machines/{name} copied" for name in self.machines]
         lines += [f"{self.folder}: machines/{name} is another here, which stays" for name in self.machines_kept]
+        if self.environments:
+            lines.append(f"{self.folder}: lists of packages copied: {len(self.environments):,}")
+        if self.left:
+            lines.append(
+                f"{self.folder}: not copied, since each computer has its own: {', '.join(self.left)}; copy by hand if meant"
+            )
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -56,6 +69,8 @@ class Source:
             "known": len(self.known),
             "machines": self.machines,
             "machines_kept": self.machines_kept,
+            "environments": self.environments,
+            "left": self.left,
         }
 
 
@@ -104,6 +119,8 @@ def merge(results: Path, folders: Sequence[Path]) -> Merged:
             _carry_out(results, copy)
         for source in sources:
             _copy_machines(results, source)
+            _copy_environments(results, source)
+            source.left += [name for name in OWN if (source.folder / name).exists()]
     return Merged(sources)
 
 
@@ -244,3 +261,15 @@ def _copy_machines(results: Path, source: Source) -> None:
             source.machines.append(path.name)
         elif target.read_bytes() != content:
             source.machines_kept.append(path.name)
+
+
+def _copy_environments(results: Path, source: Source) -> None:
+    """The lists of packages. Each is known by the digest of its content, so a damaged one, there or here, is told and stays."""
+    for path in sorted((source.folder / environments.FOLDER).glob("[!.]*.json")):
+        target = environments.file_of(results, path.stem)
+        try:
+            environment = environments.load(source.folder, path.stem)
+            source.environments += [] if target.exists() else [path.name]
+            environments.keep(results, environment)
+        except environments.NotKnown as fault:
+            source.damaged[fault.path] = fault.reason

@@ -6,13 +6,12 @@ belong to any run whatever its backend (Python, operating system, driver). A bac
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import subprocess
 from dataclasses import dataclass, field
-from importlib.metadata import distributions
 from pathlib import Path
 
+from bench.environments import Environment, installed
 from bench.record import Machine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,11 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The conditions that every run of one sweep shares."""
+    """The conditions that every run of one sweep shares. `environment` lists the packages whose digest is given."""
 
     source_revision: str | None
     environment_digest: str
     versions: dict[str, str] = field(default_factory=dict)
+    environment: Environment | None = None
 
 
 def provenance(machine: Machine) -> Provenance:
@@ -33,7 +33,8 @@ def provenance(machine: Machine) -> Provenance:
     drivers = sorted({gpu.driver for gpu in machine.gpus if gpu.driver})
     if drivers:
         versions["driver"] = " ".join(drivers)
-    return Provenance(source_revision(), environment_digest(), versions)
+    environment = installed()
+    return Provenance(source_revision(), environment.digest, versions, environment)
 
 
 def source_revision(root: Path = ROOT) -> str | None:
@@ -51,10 +52,3 @@ def _git(root: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def environment_digest() -> str:
-    """16 hex digits over the sorted `name==version` of all installed distributions and the Python version."""
-    names = sorted({f"{each.metadata['Name']}=={each.version}".lower() for each in distributions()})
-    text = "\n".join([platform.python_version(), *names])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

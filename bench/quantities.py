@@ -1,4 +1,4 @@
-"""Quantities as the command line takes them: time spans, shares, sizes of memory.
+"""Quantities as the command line takes them: time spans, shares, sizes of memory, nights.
 
 In: an option's text. Out: a number in a base unit, or one message that says how to write it; click then ends with exit code 2.
 """
@@ -6,6 +6,7 @@ In: an option's text. Out: a number in a base unit, or one message that says how
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -49,6 +50,21 @@ class Size(click.ParamType[int]):
 
         try:
             return size_bytes(str(value))
+        except BadInput as error:
+            self.fail(str(error), param, ctx)
+
+
+class Night(click.ParamType[str]):
+    """The label of a night: a date such as `2026-11-30`, tomorrow's at the latest."""
+
+    name = "night"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from bench.record import begun_night
+        from bench.spec import BadInput
+
+        try:
+            return begun_night(str(value), datetime.now(UTC).date())
         except BadInput as error:
             self.fail(str(error), param, ctx)
 

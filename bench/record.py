@@ -10,23 +10,25 @@ Schema history (a column is added, never renamed or reused; older files stay rea
   3  serving, real weights and limits: time to first token, the revision of weights, how a memory limit was kept, and how far a
      run came that failed
   4  what was predicted of the device before the run, by which it was said to fit or not
+  5  the night that a run belongs to, and the digest of the environment that it was made in, settings of the device with it
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from bench.spec import WORKLOAD_FIELDS, Device, Workload
+from bench.spec import WORKLOAD_FIELDS, BadInput, Device, Workload
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 Outcome = Literal[
     "ok",
@@ -248,6 +250,30 @@ def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(with_config(ConfigDict(extra="forbid"))(_EVENTS[name]))
 
 
+def checked_night(text: str) -> str:
+    """A night's label, if that is a date as ISO 8601 writes it in full. Raises BadInput with the remedy otherwise."""
+    with suppress(ValueError):
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    raise BadInput(f"{text!r} is no night: give the date on which it began, in UTC, such as 2026-11-30")
+
+
+def last_night(today: date) -> str:
+    """The last night that can have begun by `today`, a date in UTC: tomorrow's, as a day's grace for labels of local dates."""
+    return (today + timedelta(days=1)).isoformat()
+
+
+def begun_night(text: str, today: date) -> str:
+    """A night's label, if that night can have begun by `today`, a date in UTC. Raises BadInput with the remedy otherwise.
+
+    One night of a distant date would be the last of its cells until then, whatever is measured meanwhile.
+    """
+    night, last = checked_night(text), last_night(today)
+    if night > last:
+        raise BadInput(f"{night} is a night to come: give one up to {last}, or set this computer's clock if that is wrong (UTC)")
+    return night
+
+
 WORKLOAD_COLUMNS: tuple[str, ...] = ("model", "architecture", "parameters", *WORKLOAD_FIELDS[1:])
 """The columns of `runs` that declare the work."""
 
@@ -279,6 +305,9 @@ class Run:
     token. `capacity_bytes` is the memory that the run could have had: the device's, or the limit that it was held to, by the
     means that `memory_limit` names. `failed_at` says how far a run came that ended for memory: `load`, `first step`, `later
     step`.
+
+    `night` is the night that a run was made for, as `2026-11-30`, None for a run that is no night's. Runs of equal
+    `epoch_digest` were made in the same environment, with the device set the same (`bench.epochs`); 16 hex digits.
     """
 
     run_id: str
@@ -356,3 +385,5 @@ class Run:
     predicted_held_bytes: int | None = None
     device_settings: Mapping[str, str] = field(default_factory=dict)
     not_measured: Mapping[str, str] = field(default_factory=dict)
+    night: str | None = None
+    epoch_digest: str | None = None

@@ -20,12 +20,12 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from bench import precision, store
+from bench import environments, precision, store
 from bench.limits import Limit, refuse_above_capacity
 from bench.plan import Entry, Plan, plan
 from bench.predict.answer import foreteller
 from bench.provenance import provenance
-from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run
+from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run, begun_night
 from bench.spec import BadInput, Cell, Suite
 from bench.sweep import inflight
 from bench.sweep.awake import kept_awake
@@ -35,6 +35,7 @@ from bench.sweep.measuring import Measuring, new_run_id, now
 from bench.sweep.rows import Context, run_row
 from bench.sweep.summary import Summary
 from bench.sweep.watchdog import DEFAULT_SHARE, means
+from bench.tallies import tallies
 from bench.trust.flags import spoils
 
 
@@ -46,6 +47,7 @@ class Options:
     the sweep. `wall_meter` is the CSV file that a wall meter's logger writes. `limit` is the memory that a run may have, and
     `watchdog_share` the share of the computer's that may be in use (None: any). `parts` asks for the parts of each run's memory.
     `try_anyway` runs what is predicted not to fit; under a limit that is done anyhow, for its runs are made to show what fits.
+    `night` is the night that the runs are made for: those of that night alone count then, and without one those of no night.
     """
 
     results: Path
@@ -60,6 +62,7 @@ class Options:
     watchdog_share: float | None = DEFAULT_SHARE
     parts: bool = False
     try_anyway: bool = False
+    night: str | None = None
 
 
 class Observer(Protocol):
@@ -80,22 +83,27 @@ def sweep(suite: Suite, machine: Machine, options: Options, observer: Observer) 
     """Measure what the suite still wants.
 
     Raises MachineBusy at once where another sweep holds the machine, BadInput for a limit on memory that this machine lacks or
-    that leaves nothing to be precise about.
+    that leaves nothing to be precise about, and for a night that is no date or lies in the future.
     """
+    if options.night is not None:
+        begun_night(options.night, now().date())
     if options.limit and options.precision is not None:
         raise BadInput("--precision is of a rate, and a run under a memory limit gives none (flag limited): leave one out")
     holder = {"pid": os.getpid(), "suite": suite.name, "since": now().isoformat(timespec="seconds")}
     with hold_machine(lock_path(), holder) as lock, catch_interrupts() as interrupt:
         foretell = foreteller(machine, options.limit, options.results)
-        context = Context(suite.name, suite.question, machine, provenance(machine), options.limit, foretell)
+        context = Context(suite.name, suite.question, machine, provenance(machine), options.limit, foretell, options.night)
         store.sweep_leftovers(options.results)
+        keep_environment(context, options.results, observer)
         recover(context, options.results, observer)
-        stored = store.tallies(options.results, machine.machine_id, suite.name, options.limit, means(options.watchdog_share))
+        stored = tallies(
+            options.results, machine.machine_id, suite.name, options.limit, means(options.watchdog_share), options.night
+        )
         for each in stored.damaged:
             observer.note(f"{each}")
         known = stored.by_cell if options.resume else {}
         planned = plan(
-            suite, machine, known, only=options.only, repeats=options.repeats, foretell=foretell,
+            suite, machine, known, only=options.only, repeats=options.repeats, durations=stored.durations, foretell=foretell,
             try_anyway=options.try_anyway or options.limit is not None,
         )  # fmt: skip
         if options.limit:
@@ -209,6 +217,15 @@ class _Sweep:
                 summary.wide[cell.id] = precision.needed(self.rates.get(cell.key, []), self.options.precision or 1.0)
 
 
+def keep_environment(context: Context, results: Path, observer: Observer) -> None:
+    """Write down once which packages are installed, so that two nights can be told apart by name."""
+    if context.provenance.environment is not None:
+        try:
+            environments.keep(results, context.provenance.environment)
+        except environments.NotKnown as fault:
+            observer.note(f"{fault}; remove it, and the next sweep writes it anew")
+
+
 def recover(context: Context, results: Path, observer: Observer) -> None:
     """Enter the runs that a killed sweep, or a machine that went down, left without a row."""
     for marker in inflight.left_behind(results, context.machine.machine_id, observer.note):
@@ -217,7 +234,7 @@ def recover(context: Context, results: Path, observer: Observer) -> None:
             outcome: Outcome = "machine_lost" if rebooted else "interrupted"
             reason = "the machine went down during the run" if rebooted else "the harness was killed during the run"
             named = replace(context.machine, name=marker.machine)
-            own = Context(marker.suite, marker.question, named, context.provenance, marker.limit, context.foretell)
+            own = Context(marker.suite, marker.question, named, context.provenance, marker.limit, context.foretell, marker.night)
             store.append(results, run_row(own, marker.cell, marker.run_id, marker.started_at, outcome, reason))
             observer.note(f"{marker.cell.id}: entered as {outcome}: {reason} ({marker.started_at:%Y-%m-%d %H:%M} UTC)")
         inflight.forget(results, marker.run_id)

@@ -20,9 +20,12 @@ from stored_rows import READINGS, STEPS, as_row, file_of
 from bench import store
 from bench.cli import cli
 from bench.compact import compact
+from bench.environments import Environment, keep
+from bench.environments import file_of as file_of_list
 from bench.files import layout, parquet
 from bench.spec import BadInput
 from bench.sweep.lock import MachineBusy, hold_machine, lock_path
+from bench.tallies import tallies
 
 FIXTURES = Path(__file__).parent / "fixtures"
 IDS = [f"r{number:02d}" for number in range(12)]
@@ -79,12 +82,12 @@ def test_a_large_file_is_not_written_anew(tmp_path: Path, make_run: MakeRun) -> 
 
 def test_what_resuming_asks_knows_the_runs(tmp_path: Path, make_run: MakeRun) -> None:
     fill(tmp_path, make_run, IDS, tokens_per_s=2.0, outcome="ok")
-    before = store.tallies(tmp_path, "0123", "smoke")
+    before = tallies(tmp_path, "0123", "smoke")
     compact(tmp_path)
     assert store.run_ids(tmp_path) == set(IDS)
     assert store.has_run(tmp_path, "r03")
     assert not store.has_run(tmp_path, "r99")
-    assert store.tallies(tmp_path, "0123", "smoke") == before
+    assert tallies(tmp_path, "0123", "smoke") == before
     contents = bytes_of(tmp_path)
     with pytest.raises(FileExistsError, match="already stored"):
         store.append(tmp_path, make_run("r03"), STEPS)
@@ -104,7 +107,7 @@ def test_other_readers_read_it_as_before(tmp_path: Path, make_run: MakeRun) -> N
     assert set(table["machine"].to_pylist()) == {"box"}
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 4])
 def test_files_of_older_schemas_are_put_together_with_new_ones(tmp_path: Path, make_run: MakeRun, version: int) -> None:
     shutil.copytree(FIXTURES / f"results-v{version}", tmp_path, dirs_exist_ok=True)
     (machine, *_) = {layout.machine_of(path) for path in layout.files(tmp_path, "runs")}
@@ -113,6 +116,16 @@ def test_files_of_older_schemas_are_put_together_with_new_ones(tmp_path: Path, m
     compact(tmp_path)
     assert everything(tmp_path) == before
     assert names(tmp_path, machine=machine) == ["compacted"]
+
+
+def test_lists_of_packages_are_left_as_they_are(tmp_path: Path, make_run: MakeRun) -> None:
+    fill(tmp_path, make_run, IDS)
+    environment = Environment("3.11.9", ("torch==2.13.0",))
+    keep(tmp_path, environment)
+    path = file_of_list(tmp_path, environment.digest)
+    before = (path.read_bytes(), path.stat().st_ino)
+    compact(tmp_path)
+    assert (path.read_bytes(), path.stat().st_ino) == before
 
 
 def test_columns_of_a_newer_program_are_kept(tmp_path: Path, make_run: MakeRun) -> None:

@@ -18,12 +18,16 @@ from stored_rows import STEPS, as_row, file_of
 from bench import store
 from bench.cli import cli
 from bench.compact import compact
+from bench.environments import Environment, keep, load
+from bench.environments import file_of as file_of_list
 from bench.files import layout
 from bench.merge import merge
 from bench.spec import BadInput
 from bench.sweep.lock import MachineBusy, hold_machine, lock_path
 
+FIXTURES = Path(__file__).parent / "fixtures"
 IDS = [f"r{number:02d}" for number in range(8)]
+HERE = Environment("3.11.9", ("numpy==2.3.0", "torch==2.13.0"))
 
 
 @pytest.fixture
@@ -47,6 +51,19 @@ def joined(*folders: Path) -> dict[str, list[dict[str, object]]]:
     found = [everything(folder) for folder in folders]
     tables = {table: [row for each in found for row in each[table]] for table in layout.TABLES}
     return {table: sorted(rows, key=lambda row: (row["machine"], row["run_id"])) for table, rows in tables.items()}
+
+
+def test_what_is_each_computers_own_is_named_and_not_copied(tmp_path: Path, mac: Path, card: Path) -> None:
+    """Else a regression that was accepted elsewhere would be red here without a word."""
+    (mac / "acknowledged.toml").write_text("")
+    (mac / "locks").mkdir()
+    done = merge(tmp_path / "all", [mac, card])
+    assert [source.left for source in done.sources] == [["acknowledged.toml", "locks"], []]
+    assert (
+        f"{mac}: not copied, since each computer has its own: acknowledged.toml, locks; copy by hand if meant" in done.describe()
+    )
+    assert done.to_json()["sources"][0]["left"] == ["acknowledged.toml", "locks"]
+    assert not (tmp_path / "all" / "acknowledged.toml").exists()
 
 
 def test_the_runs_of_two_machines_come_together_and_again_is_nothing(tmp_path: Path, mac: Path, card: Path) -> None:
@@ -210,6 +227,69 @@ def test_a_machine_that_is_described_otherwise_here_stays(tmp_path: Path, mac: P
     assert "0123.json is another here, which stays" in done.describe()
     assert [(each.path.name, each.reason.partition(":")[0]) for each in done.damaged] == [("bad.json", "is no JSON")]
     assert not (results / "machines" / "bad.json").exists()
+
+
+def test_lists_of_packages_come_along_once(tmp_path: Path, mac: Path, card: Path) -> None:
+    results, other = tmp_path / "results", Environment("3.12.1", ("mlx==0.32.4",))
+    for folder in (mac, card):
+        keep(folder, HERE)
+    keep(mac, other)
+    done = merge(results, [mac, card])
+    assert (load(results, HERE.digest), load(results, other.digest)) == (HERE, other)
+    assert [len(each.environments) for each in done.sources] == [2, 0]
+    assert f"{mac}: lists of packages copied: 2" in done.describe()
+    assert done.to_json()["sources"][0]["environments"] == sorted(f"{each.digest}.json" for each in (HERE, other))
+    before = bytes_of(results)
+    assert [each.environments for each in merge(results, [mac, card]).sources] == [[], []]
+    assert bytes_of(results) == before
+
+
+@pytest.mark.parametrize("where", ["there", "here"])
+def test_a_damaged_list_of_packages_is_told_and_stays(tmp_path: Path, mac: Path, where: str) -> None:
+    results = tmp_path / "results"
+    keep(mac, HERE)
+    keep(results, HERE)
+    path = file_of_list(mac if where == "there" else results, HERE.digest)
+    path.write_text(path.read_text().replace("2.13.0", "2.14.0"))
+    before = (path.read_bytes(), load(results if where == "there" else mac, HERE.digest))
+    done = merge(results, [mac])
+    assert [(each.path, each.reason) for each in done.damaged] == [
+        (path, "is damaged: what it lists has another digest than its name")
+    ]
+    assert (path.read_bytes(), load(results if where == "there" else mac, HERE.digest)) == before
+    assert done.sources[0].environments == []
+
+
+@pytest.mark.parametrize("name", ["notes.json", "0123456789abcdef.json"])
+def test_another_file_among_the_lists_is_not_copied(tmp_path: Path, mac: Path, name: str) -> None:
+    (mac / "environments").mkdir()
+    (mac / "environments" / name).write_text("{}")
+    done = merge(tmp_path / "results", [mac])
+    assert [each.path.name for each in done.damaged] == [name]
+    assert not (tmp_path / "results" / "environments").exists()
+
+
+@pytest.mark.parametrize("version", [1, 2, 4])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_files_of_an_older_schema_are_merged_with_those_of_nights(
+    tmp_path: Path, make_run: MakeRun, version: int, compacted: bool
+) -> None:
+    old, new, results = tmp_path / "old", tmp_path / "new", tmp_path / "results"
+    shutil.copytree(FIXTURES / f"results-v{version}", old)
+    (old / "expected.json").unlink()
+    for machine in {layout.machine_of(path) for path in layout.files(old, "runs")}:
+        fill(new, make_run, [f"new-{machine}"], machine=machine, night="2026-11-30", epoch_digest="0123456789abcdef")
+    expected = joined(old, new)
+    if compacted:
+        compact(old)
+        compact(new)
+    done = merge(results, [new, old])
+    assert everything(results) == expected
+    assert done.damaged == []
+    assert {(row["schema_version"], row["night"]) for row in expected["runs"]} == {(version, None), (5, "2026-11-30")}
+    before = bytes_of(results)
+    assert [each.copied for each in merge(results, [old, new]).sources] == [set(), set()]
+    assert bytes_of(results) == before
 
 
 def test_what_holds_no_results_is_refused(tmp_path: Path, mac: Path) -> None:

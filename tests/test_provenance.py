@@ -4,7 +4,8 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from bench.provenance import environment_digest, provenance, source_revision
+from bench.environments import installed
+from bench.provenance import provenance, source_revision
 from bench.record import Gpu, Machine
 
 
@@ -35,14 +36,16 @@ def test_a_folder_inside_someone_elses_clone_has_no_revision_of_ours(tmp_path: P
     assert source_revision(tmp_path / "inner") is None
 
 
-def test_the_environment_digest_is_stable() -> None:
-    assert environment_digest() == environment_digest()
-    assert len(environment_digest()) == 16
-
-
 def test_the_driver_is_among_the_versions(machine: Machine) -> None:
     assert "driver" not in provenance(machine).versions
     with_card = replace(machine, gpus=(Gpu("NVIDIA GeForce RTX 4090", 25_757_220_864, "GPU-1", "580.1"),))
     found = provenance(with_card)
     assert found.versions["driver"] == "580.1"
     assert found.versions["os"] == "Test OS 1"
+
+
+def test_the_packages_are_given_with_their_digest(machine: Machine) -> None:
+    found = provenance(machine)
+    assert found.environment == installed()
+    assert found.environment_digest == installed().digest
+    assert len(found.environment_digest) == 16

@@ -5,7 +5,7 @@ import math
 import click
 import pytest
 
-from bench.quantities import Duration, MemoryShare, Share, Size
+from bench.quantities import Duration, MemoryShare, Night, Share, Size
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,8 @@ def test_sizes_are_bytes() -> None:
         (MemoryShare(), "9%", "is no share of memory"),
         (MemoryShare(), "95", "is no share of memory"),
         (MemoryShare(), "Off", "is no share of memory"),
+        (Night(), "tonight", "'tonight' is no night: give the date on which it began, in UTC, such as 2026-11-30"),
+        (Night(), "9999-12-31", "9999-12-31 is a night to come: give one up to "),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(kind: click.ParamType[float], text: str, told: str) -> None:

@@ -1,6 +1,7 @@
 """Events survive the pipe; the lists of outcomes are closed."""
 
 import json
+from datetime import date
 
 import pytest
 
@@ -16,9 +17,12 @@ from bench.record import (
     Progress,
     Started,
     Step,
+    begun_night,
+    checked_night,
     event_from_line,
     event_to_json,
 )
+from bench.spec import BadInput
 
 STEP = Step(
     step=1, phase="warmup", start_s=0.0, duration_s=0.5, tokens=16, loss_tokens=14, loss=6.2, tokens_digest="ab",
@@ -76,3 +80,29 @@ def test_zero_and_none_stay_apart_on_the_pipe() -> None:
 def test_every_outcome_is_final_or_failed_or_interrupted() -> None:
     assert set(OUTCOMES) == FINAL_OUTCOMES | FAILED_OUTCOMES | {"interrupted"}
     assert not FINAL_OUTCOMES & FAILED_OUTCOMES
+
+
+@pytest.mark.parametrize("text", ["2026-11-30", "2024-02-29", "0001-01-01"])
+def test_a_date_is_a_night(text: str) -> None:
+    assert checked_night(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "tonight", "2026-11-31", "2026-02-29", "20261130", "2026-W49-1", "30.11.2026", "2026-11-30T02:15", " 2026-11-30"),
+        *("2026-11-30\n", "２０２６-11-30", "../../2026-11-30", "-026-11-30"),
+    ],
+)
+def test_what_is_no_date_in_full_is_no_night(text: str) -> None:
+    with pytest.raises(BadInput, match="is no night: give the date on which it began, in UTC, such as 2026-11-30"):
+        checked_night(text)
+
+
+def test_a_night_can_have_begun_up_to_tomorrow() -> None:
+    today = date(2026, 12, 31)
+    assert [begun_night(text, today) for text in ("0001-01-01", "2027-01-01")] == ["0001-01-01", "2027-01-01"]
+    with pytest.raises(BadInput, match="2027-01-02 is a night to come: give one up to 2027-01-01, or set this computer's clock"):
+        begun_night("2027-01-02", today)
+    with pytest.raises(BadInput, match="is no night"):
+        begun_night("tonight", today)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bench import store
+from bench import environments, store
 from bench.catalog import catalogue
 from bench.limits import Limit
 from bench.plan import Plan
@@ -470,3 +470,100 @@ def test_it_runs_where_somebody_insists_or_a_limit_asks_what_fits(
     measure_suite(write_suite({"a": {}}), **how)
     (row,) = rows(results)
     assert (row["outcome"], row["predicted_tokens_per_s"]) == ("ok", 9.5)
+
+
+def nights(results: Path) -> Counter[tuple[str | None, str, str]]:
+    return Counter((row["night"], row["model"], row["outcome"]) for row in rows(results))
+
+
+def test_a_night_measures_anew_and_the_same_night_goes_on(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    suite, one, two = write_suite({"a": {}, "b": {}}), "2026-11-30", "2026-12-01"
+    measure_suite(suite, night=one, only="a/*")
+    measure_suite(suite, night=one)
+    assert nights(results) == {(one, "a", "ok"): 1, (one, "b", "ok"): 1}
+    assert measure_suite(suite, night=one)[0].runs == []
+    measure_suite(suite, night=two, only="a/*")
+    assert nights(results) == {(one, "a", "ok"): 1, (one, "b", "ok"): 1, (two, "a", "ok"): 1}
+    assert len(measure_suite(suite, only="a/*")[0].runs) == 1, "no night's runs answer for what is asked without a night"
+    assert measure_suite(suite, only="a/*")[0].runs == []
+    assert len({row["epoch_digest"] for row in rows(results)}) == 1
+
+
+def test_failures_of_one_night_do_not_give_a_cell_up_in_the_next(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    suite = write_suite({"a": {"fail": "exit"}})
+    for night in ("2020-11-30", "2020-11-30", "2020-12-01"):
+        measure_suite(suite, night=night)
+    assert nights(results) == {("2020-11-30", "a", "crashed"): 2, ("2020-12-01", "a", "crashed"): 2}
+
+
+def test_a_cell_that_ran_in_an_earlier_night_is_not_skipped_for_a_prediction(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = write_suite({"a": {}})
+    measure_suite(suite, night="2020-11-30")
+    monkeypatch.setattr("bench.run.foreteller", predicted_not_to_fit)
+    measure_suite(suite, night="2020-12-01")
+    assert nights(results) == {("2020-11-30", "a", "ok"): 1, ("2020-12-01", "a", "ok"): 1}
+
+
+def test_holes_are_entered_once_a_night(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.run.foreteller", predicted_not_to_fit)
+    suite = write_suite({"a": {}})
+    for night in ("2020-11-30", "2020-11-30", "2020-12-01"):
+        measure_suite(suite, night=night)
+    assert nights(results) == {("2020-11-30", "a", "skipped"): 1, ("2020-12-01", "a", "skipped"): 1}
+
+
+def test_a_run_that_a_kill_left_behind_is_entered_for_its_own_night(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path, machine: Machine
+) -> None:
+    suite = write_suite({"a": {}})
+    left = inflight.Marker(
+        run_id=new_run_id(), started_at=datetime.now(UTC), machine=machine.name, machine_id=machine.machine_id, suite="probe",
+        question="Does it?", boot=inflight.boot_id(), cell=read_only_cell(read_suite(suite), machine), night="2020-11-30",
+    )  # fmt: skip
+    with suppress(KeyboardInterrupt), inflight.under_way(results, left):
+        raise KeyboardInterrupt
+    measure_suite(suite, night="2020-12-01")
+    assert nights(results) == {("2020-11-30", "a", "interrupted"): 1, ("2020-12-01", "a", "ok"): 1}
+
+
+def test_a_run_under_way_bears_its_night(measure_suite: Measured, write_suite: Callable[..., Path], results: Path) -> None:
+    seen: list[str] = []
+
+    def look(_: Event) -> None:
+        seen.extend(path.read_text() for path in (results / inflight.FOLDER).glob("*.json"))
+
+    measure_suite(write_suite({"a": {}}), Watching(look), night="2020-11-30")
+    assert seen
+    assert all('"night": "2020-11-30"' in text for text in seen)
+
+
+def test_a_night_that_is_no_date_is_refused_before_anything_is_touched(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    with pytest.raises(BadInput, match="'yesterday' is no night"):
+        measure_suite(write_suite({"a": {}}), night="yesterday")
+    assert not results.exists()
+
+
+def test_a_sweep_keeps_the_list_of_packages_and_says_where_it_is_damaged(
+    measure_suite: Measured, write_suite: Callable[..., Path], results: Path
+) -> None:
+    suite = write_suite({"a": {}})
+    measure_suite(suite)
+    (row,) = rows(results)
+    found = environments.load(results, row["environment_digest"])
+    assert found == environments.installed()
+    path = environments.file_of(results, found.digest)
+    path.write_text("{")
+    summary, watching = measure_suite(suite, resume=False)
+    assert summary.exit_code == 0
+    note = f"{path}: is damaged: no list of packages (JSONDecodeError); remove it, and the next sweep writes it anew"
+    assert note in watching.notes

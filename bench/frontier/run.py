@@ -23,12 +23,13 @@ from bench.expand import exclusion_of
 from bench.frontier.known import Known
 from bench.frontier.question import MODEL, Question, at, questions
 from bench.frontier.search import Answer, Chance, Edge, Stopped, predicted, search
+from bench.holes import Capabilities, hole
 from bench.limits import refuse_above_capacity
-from bench.plan import Capabilities, Entry, Plan, chosen, hole
+from bench.plan import Entry, Plan, chosen
 from bench.predict.answer import Foreteller
 from bench.provenance import provenance
 from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Machine, Outcome, Run
-from bench.run import Observer, Options, enter_holes, recover
+from bench.run import Observer, Options, enter_holes, keep_environment, recover
 from bench.spec import BadInput, Cell, Frontier, Suite
 from bench.sweep.awake import kept_awake
 from bench.sweep.evidence import MEMORY_OUTCOMES
@@ -38,6 +39,7 @@ from bench.sweep.measuring import Measuring, now
 from bench.sweep.rows import Context
 from bench.sweep.summary import Summary
 from bench.sweep.watchdog import means
+from bench.tallies import under, watched
 
 NO_FIT = frozenset({"swapping", "spilled"})
 """Flags of an ok run that lives on memory which is not the device's: it works, and does not fit."""
@@ -107,6 +109,7 @@ def find(suite: Suite, machine: Machine, options: Options, predict: Foreteller, 
     with hold_machine(lock_path(), holder) as lock, catch_interrupts() as interrupt:
         context = Context(suite.name, suite.question, machine, provenance(machine), options.limit, predict)
         store.sweep_leftovers(options.results)
+        keep_environment(context, options.results, observer)
         recover(context, options.results, observer)
         rows, damaged = _stored(context, options)
         tallies: dict[str, Counter[Outcome]] = {}
@@ -160,7 +163,7 @@ def _stored(context: Context, options: Options) -> tuple[list[dict[str, Any]], t
     rows = [
         row
         for row in table.rows.sort_by("started_at").to_pylist()
-        if (row["machine_id"], row["suite"]) == here and store.under(row, options.limit) and store.watched(row, watchdog)
+        if (row["machine_id"], row["suite"]) == here and under(row, options.limit) and watched(row, watchdog)
     ]
     return rows, tuple(str(each) for each in table.damaged)
 

@@ -6,14 +6,17 @@ harmless text, summaries, comparisons, and names for parties, workloads and impl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench import analysis
 from bench.catalog import MachineProfile
+from bench.nights import latest
 from bench.report import wording
 from bench.report.language import say, to_say
 from bench.report.looks import in_order, party_names, work_names
@@ -23,6 +26,8 @@ LESSON_MACHINES = ("mac-studio-m3-ultra", "pc-rtx-4090")
 UNRECORDED = to_say("not recorded")
 FOLD = 2
 """Repeated runs that differ more than this have measured something else besides the cell."""
+BOUNDED = ("tokens_per_s", "prefill_tokens_per_s", "time_to_first_token_s", "j_per_token")
+"""Of the figures in summaries, those that are shown with their intervals."""
 _SHOWN = (
     *("question", "suite", "reason", "source_revision", "schema_version", "versions", "loss_first", "loss_last"),
     *("chip", "accelerator", "os_version", "device_settings", "not_measured"),
@@ -38,8 +43,9 @@ class Findings:
     addition `party` (or `above`, `below`) and `row`, the names of parties and workloads, and the names of implementations:
     `implementation_name`, or `implementations` for both sides. `implementations` maps (backend, implementation) to its name.
     `place` of a summary is its party, shortened to the backend where all is on one machine.
-    `copies` are (machine, run id) of rows left out because their run id is counted already. `parts` are the measured parts of
-    memory: `run_id`, `scope` (the part), `value` (bytes). `kept` is what one section found and another asks for again, by name.
+    `copies` are (machine, run id) of rows left out because their run id is counted already, `earlier_nights` the number
+    of those left out because a later night of their cell counts (`bench.nights`). `parts` are the measured parts of memory:
+    `run_id`, `scope` (the part), `value` (bytes). `kept` is what one section found and another asks for again, by name.
     """
 
     runs: pd.DataFrame
@@ -49,6 +55,7 @@ class Findings:
     profiles: tuple[MachineProfile, ...]
     damaged: tuple[tuple[str, str], ...]
     copies: tuple[tuple[str, str], ...]
+    earlier_nights: int
     parts: pd.DataFrame = field(default_factory=pd.DataFrame)
     kept: dict[str, Any] = field(default_factory=dict)
 
@@ -94,24 +101,28 @@ def gather(
     readings: pd.DataFrame | None = None,
 ) -> Findings:
     """The evidence in raw tables; `damaged` are (path, reason), `readings` those that the parts of memory are among."""
-    harmless = _harmless(runs.reindex(columns=[*runs.columns, *(c for c in _SHOWN if c not in runs)]))
-    prepared, left_out = analysis.prepare(harmless), analysis.copies(harmless)
+    lately = latest(runs)
+    harmless = _harmless(lately.reindex(columns=[*lately.columns, *(c for c in _SHOWN if c not in lately)]))
+    earlier_nights = len(runs) - len(lately)
+    prepared, left_out = _as_objects(analysis.prepare(harmless)), analysis.copies(harmless)
     copies = tuple(zip(left_out["machine"], left_out["run_id"], strict=True))
     names = _implementation_names(prepared)
     prepared["implementation_name"] = _named(prepared, names)
-    summaries = analysis.summarise(prepared)
+    counts = analysis.counted(prepared)
+    summaries = analysis.summarised(prepared, counts, BOUNDED)
     summaries = in_order(summaries.assign(party=party_names(summaries), row=work_names(summaries)))
     places = summaries["party"] if summaries["machine"].nunique() > 1 else summaries["backend"] + "@" + summaries["device"]
     summaries["place"] = [place + wording.held(tier) for place, tier in zip(places, summaries["tier"], strict=True)]
     summaries["implementation_name"] = _named(summaries, names)
-    comparisons = analysis.compare(prepared)
+    comparisons = analysis.compared(prepared, "tokens_per_s", counts)
     sides = {side: party_names(comparisons, f"{side}_") for side in ("above", "below")}
     comparisons = comparisons.assign(**sides, row=work_names(comparisons))
     comparisons["implementations"] = _named(comparisons, names, "above_") + " ÷ " + _named(comparisons, names, "below_")
     prepared = prepared.join(analysis.describe_steps(steps), on="run_id")
     prepared["reason"] = [reason if isinstance(reason, str) else "" for reason in prepared["reason"]]
     named = tuple(sorted((wording.plain(path), wording.plain(reason)) for path, reason in damaged))
-    return Findings(prepared, summaries, in_order(comparisons), names, tuple(profiles), named, copies, _parts(readings))
+    made = in_order(comparisons)
+    return Findings(prepared, summaries, made, names, tuple(profiles), named, copies, earlier_nights, _parts(readings))
 
 
 def _parts(readings: pd.DataFrame | None) -> pd.DataFrame:
@@ -124,7 +135,21 @@ def _parts(readings: pd.DataFrame | None) -> pd.DataFrame:
 def _harmless(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with every text on one line and without invisible characters, in columns as in maps and lists."""
     texts = [name for name in runs.columns if runs[name].dtype == object or pd.api.types.is_string_dtype(runs[name])]
-    return runs.assign(**{name: pd.Series([_clean(value) for value in runs[name]], runs.index, object) for name in texts})
+    return runs.assign(**{name: _cleaned(runs[name]) for name in texts})
+
+
+def _as_objects(runs: pd.DataFrame) -> pd.DataFrame:
+    """Texts as plain Python ones: Arrow's take twenty times as long to walk through, which nearly every section does."""
+    texts = {name: object for name in runs.columns if isinstance(runs[name].dtype, pd.StringDtype)}
+    return runs.astype(texts).copy()  # which puts the columns into few blocks again
+
+
+def _cleaned(column: pd.Series[Any]) -> pd.Series[Any]:
+    if not isinstance(column.dtype, pd.StringDtype):
+        return pd.Series(list(map(_clean, column)), column.index, object)
+    codes, distinct = pd.factorize(column)  # thousands of runs bear the same few texts; a missing one has the code -1
+    clean = np.array([*map(_clean, distinct), math.nan], object)
+    return pd.Series(clean[codes], column.index, object)
 
 
 def _clean(value: Any) -> Any:
@@ -133,7 +158,7 @@ def _clean(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_clean(key): _clean(entry) for key, entry in value.items()}
     if hasattr(value, "__iter__"):
-        return tuple(_clean(entry) for entry in value)
+        return tuple(map(_clean, value))
     return value
 
 

@@ -57,10 +57,16 @@ def facts(findings: Findings) -> tuple[tuple[str, str], ...]:
     flagged = int(((runs["outcome"] == "ok") & runs["flags"].map(bool).astype(bool)).sum())
     note = to_say("; of the ok ones {count} flagged, each left out of the figures that its flags spoil")
     outcomes += say(note, count=flagged) if flagged else ""
+    nights = to_say(
+        "{n} run of an earlier night is left out: each cell's last night counts"
+        "|{n} runs of earlier nights are left out: each cell's last night counts"
+    )
+    earlier = ((say("Nights"), say(nights, n=findings.earlier_nights)),) if findings.earlier_nights else ()
     names = () if current() == "en" else ((say("Language"), say(_AS_RECORDED)),)
     return (
         (say("Evidence"), _tiers(runs)),
         (say("Runs"), say("{count}: {outcomes}", count=len(runs), outcomes=outcomes)),
+        *earlier,
         (say("Cells"), _cells(runs)),
         (say("First run"), wording.moment(runs["started_at"].min())),
         (say("Last run"), wording.moment(runs["started_at"].max())),

@@ -17,6 +17,7 @@ from pathlib import Path
 from bench.files.atomic import adopted, publish, staged, sweep
 from bench.files.layout import checked_run_id, set_aside
 from bench.limits import Limit
+from bench.record import checked_night
 from bench.spec import Cell
 
 FOLDER = ".inflight"
@@ -26,7 +27,9 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Recursio
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One run under way: which, since when, of which machine, in which life of its operating system, under what memory limit."""
+    """One run under way: which, since when, of which machine, in which life of its operating system, under what memory limit,
+    for which night.
+    """
 
     run_id: str
     started_at: datetime
@@ -37,6 +40,7 @@ class Marker:
     boot: str
     cell: Cell
     limit: Limit | None = None
+    night: str | None = None
 
     def path(self, results: Path) -> Path:
         return results / FOLDER / f"{self.run_id}.json"
@@ -102,4 +106,5 @@ def _read(path: Path) -> Marker:
         raise ValueError("its time has no zone")
     texts = {name: str(content[name]) for name in ("run_id", "machine", "machine_id", "suite", "question", "boot")}
     limit = Limit(**content["limit"]) if content.get("limit") else None
-    return Marker(**texts, started_at=started_at, cell=Cell.from_json(content["cell"]), limit=limit)
+    night = None if content.get("night") is None else checked_night(content["night"])
+    return Marker(**texts, started_at=started_at, cell=Cell.from_json(content["cell"]), limit=limit, night=night)

@@ -131,6 +131,7 @@ def marker(context: Context, cell: Cell, run_id: str, started_at: datetime) -> i
         boot=inflight.boot_id(),
         cell=cell,
         limit=context.limit,
+        night=context.night,
     )
 
 

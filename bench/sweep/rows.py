@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from bench.epochs import Conditions
 from bench.limits import Limit, capacity_bytes, profile_of
 from bench.predict.answer import Foreteller
 from bench.provenance import Provenance
@@ -40,7 +41,8 @@ def _nothing(cell: Cell) -> None:
 class Context:
     """What every run of one sweep shares. `limit` is the one on memory that they are held to; None: what there is.
 
-    `foretell` predicts a cell, the same for every run of it; its rows keep what it said.
+    `foretell` predicts a cell, the same for every run of it; its rows keep what it said. `night` is the night that they are
+    made for; None: no night's.
     """
 
     suite: str
@@ -49,6 +51,7 @@ class Context:
     provenance: Provenance
     limit: Limit | None = None
     foretell: Foreteller = _nothing
+    night: str | None = None
 
 
 def run_row(
@@ -95,8 +98,23 @@ def run_row(
         failed_at=failed_at(seen.trace, outcome) if seen else None,
         flags=tuple(sorted(assessed.flags)),
         not_measured=_still_empty(assessed),
+        night=context.night,
+        epoch_digest=_epoch_digest(context, seen),
         **assessed.columns,
     )
+
+
+def _epoch_digest(context: Context, seen: Seen | None) -> str | None:
+    """The epoch of a run that was started; of another nobody looked how the device was set, and a digest without would differ."""
+    if seen is None:
+        return None
+    provenance = context.provenance
+    return Conditions(
+        environment_digest=provenance.environment_digest,
+        versions=provenance.versions,
+        os_version=context.machine.os_version,
+        device_settings=seen.settings,
+    ).epoch_digest
 
 
 def _predicted(context: Context, cell: Cell) -> Assessed:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench import store
+from bench.environments import file_of
 from bench.frontier import run as running
 from bench.frontier.run import LEGEND, Found, asked, chance_by, find, foretell
 from bench.limits import Limit
@@ -125,6 +126,7 @@ def test_an_edge_is_found_through_real_processes(suite: Callable[..., Suite], se
     assert [row["outcome"] for row in stored] == ["oom_device", "ok", "ok"]
     assert {(row["capacity_bytes"], row["memory_limit"]) for row in stored} == {(10**9, "accounting")}
     assert stored[-1]["steps"] - stored[-1]["warmup_steps"] == 7
+    assert file_of(tmp_path / "results", stored[-1]["environment_digest"]).exists(), "the list of packages behind it"
 
 
 @pytest.mark.usefixtures("here")

@@ -12,7 +12,7 @@ from bench.spec import Cell
 from bench.sweep import inflight
 
 
-def marker(cell: Cell, run_id: str = "r1", machine_id: str = "m1") -> inflight.Marker:
+def marker(cell: Cell, run_id: str = "r1", machine_id: str = "m1", night: str | None = None) -> inflight.Marker:
     return inflight.Marker(
         run_id=run_id,
         started_at=datetime(2026, 11, 30, 2, tzinfo=UTC),
@@ -22,6 +22,7 @@ def marker(cell: Cell, run_id: str = "r1", machine_id: str = "m1") -> inflight.M
         question="Does it?",
         boot=inflight.boot_id(),
         cell=cell,
+        night=night,
     )
 
 
@@ -46,6 +47,16 @@ def test_a_marker_comes_back_whole_until_it_is_ended(tmp_path: Path, fake_cell: 
     inflight.forget(tmp_path, "r1")
     assert found_in(tmp_path, "m1") == []
     inflight.forget(tmp_path, "r1")
+
+
+def test_a_marker_keeps_its_night_and_an_older_one_has_none(tmp_path: Path, fake_cell: Callable[..., Cell]) -> None:
+    leave_behind(tmp_path, marker(fake_cell(), night="2026-11-30"))
+    (found,) = found_in(tmp_path)
+    assert found.night == "2026-11-30"
+    path = tmp_path / inflight.FOLDER / "r1.json"
+    path.write_text(json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "night"}))
+    (older,) = found_in(tmp_path)
+    assert older == marker(fake_cell())
 
 
 def test_a_run_that_is_being_measured_is_nobodys_to_take(tmp_path: Path, fake_cell: Callable[..., Cell]) -> None:
@@ -91,6 +102,8 @@ FAULTY: dict[str, Callable[[dict[str, Any]], Any]] = {
         "cell": {**content["cell"], "workload": {**content["cell"]["workload"], "novel": 1}},
     },
     "a key missing": lambda content: {key: content[key] for key in content if key != "suite"},
+    "no night": lambda content: {**content, "night": "tonight"},
+    "a number of a night": lambda content: {**content, "night": 7},
     "deep": lambda content: "[" * 100_000,
 }
 

@@ -1,12 +1,13 @@
 """Rows: medians over measured steps alone, None for what was not measured, the failed run's share kept."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 import pytest
 
 from bench.catalog import catalogue
+from bench.epochs import Conditions
 from bench.limits import Limit
 from bench.predict.prediction import Prediction, Speed
 from bench.predict.rules import uncalibrated
@@ -262,3 +263,31 @@ def test_every_row_keeps_what_was_predicted_of_its_cell(context: Context, fake_c
     assert run.predicted_held_bytes == memory.held_bytes > memory.peak_bytes
     nothing = make(context, cell, None, "skipped", "needs more")
     assert (nothing.predicted_peak_bytes, nothing.predicted_tokens_per_s) == (None, None)
+
+
+SET = {"power_limit_w": "450", "cpu_governor": "performance"}
+
+
+def test_a_row_bears_its_night_and_its_epoch(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    """The epoch's digest is that of the row's own columns, so that anybody can make it again."""
+    context = replace(context, night="2026-11-30", provenance=replace(context.provenance, versions={"driver": "580.1"}))
+    run = run_row(context, fake_cell(), "r1", WHEN, "ok", None, Seen(full_trace(), Recording(settings_after=SET)))
+    assert run.night == "2026-11-30"
+    assert run.epoch_digest == Conditions.of(asdict(run)).epoch_digest
+    assert len(run.epoch_digest or "") == 16
+    for other in (Recording(settings_after={**SET, "power_limit_w": "300"}), Recording()):
+        again = run_row(context, fake_cell(), "r1", WHEN, "ok", None, Seen(full_trace(), other))
+        assert again.epoch_digest not in (run.epoch_digest, None)
+
+
+def test_a_run_that_failed_is_of_the_same_epoch_as_the_one_before_it(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    whole, early = (Seen(trace, Recording(settings_before=SET)) for trace in (full_trace(), Trace()))
+    done = run_row(context, fake_cell(), "r1", WHEN, "ok", None, whole)
+    crashed = run_row(context, fake_cell(), "r2", WHEN, "crashed", "signal 11", early)
+    assert done.epoch_digest == crashed.epoch_digest is not None
+
+
+def test_of_what_was_not_started_no_epoch_is_known(context: Context, fake_cell: Callable[..., Cell]) -> None:
+    hole = make(replace(context, night="2026-11-30"), fake_cell(), None, "skipped", "excluded")
+    assert (hole.night, hole.epoch_digest) == ("2026-11-30", None)
+    assert make(context, fake_cell(), full_trace()).night is None
