@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 COSTS: list[tuple[str, str]] = []
@@ -12,6 +14,11 @@ COSTS: list[tuple[str, str]] = []
 def cost() -> list[tuple[str, str]]:
     """Append (what, figure) to it; the table is printed at the end of the session."""
     return COSTS
+
+
+def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
+    """Of the processor what stays the same: its clock of the moment would be told as another machine each time."""
+    machine_info["cpu"] = {name: machine_info["cpu"].get(name) for name in ("arch", "brand_raw", "count")}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

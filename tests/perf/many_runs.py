@@ -1,16 +1,18 @@
-"""Thousands of runs with their steps, put straight into a results folder, for what reads many.
+"""Thousands of runs, put straight into a results folder, for what reads many.
 
-In: a folder. Out: the files that as many calls of `store.append` would have left: encoded and sealed by the store itself, but not
-flushed to disk one by one, which would take most of an hour.
+In: a folder. Out: the files that as many calls of `store.append` would have left, a file each, or one for each machine, as
+`compact` leaves them: encoded and sealed by the store itself, but not flushed to disk one by one, which would take an hour.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from bench import store
 from bench.files import layout
@@ -25,13 +27,16 @@ BACKENDS = ("hf", "mlx")
 LENGTHS = range(64, 64 * 51, 64)
 """Sequence lengths: 50 workloads for each machine and backend, so 200 cells."""
 WARMUP_STEPS = 3
+NIGHTLY_CELLS, REPEATS = 10, 6
+SLOWER_FROM = 0.7
+"""After this share of the nights one cell is slower, by a tenth."""
 
 
 def fill(results: Path, runs: int, steps: int) -> None:
     """Write so many runs of so many steps each."""
     generator = random.Random(7)
     rates = [generator.gauss(1.0, 0.02) for _ in range(1000)]
-    for number, run in enumerate(_runs(runs, steps)):
+    for number, run in enumerate(many(runs, steps)):
         duration_s = run.step_s_median or 1.0
         told = [
             Step(
@@ -50,7 +55,41 @@ def fill(results: Path, runs: int, steps: int) -> None:
         _put(results, run, told)
 
 
-def _runs(number: int, steps: int) -> Iterator[Run]:
+def fill_compacted(results: Path, runs: Iterable[Run]) -> None:
+    """Write the rows of these runs, without steps, into one file for each machine."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        rows.setdefault(run.machine, []).append(store._run_row(run))
+    for machine, own in rows.items():
+        content = store._encode(store.SCHEMAS["runs"], own)
+        folder = layout.run_path(results, "runs", machine, "any").parent
+        folder.mkdir(parents=True)
+        layout.compacted_path(folder, hashlib.sha256(content).hexdigest()).write_bytes(content)
+
+
+def nightly(nights: int) -> Iterator[Run]:
+    """As many nights of the first cells of one machine, each measured several times; one cell gets slower."""
+    generator = random.Random(9)
+    first = date(2026, 1, 1)
+    cells = [run for run in many(len(LENGTHS) * len(MACHINES) * len(BACKENDS), 10) if run.machine == MACHINES[0]][:NIGHTLY_CELLS]
+    for night in range(nights):
+        level = [generator.gauss(1.0, 0.005) for _ in cells]
+        for number, repeat in ((number, repeat) for number in range(len(cells)) for repeat in range(REPEATS)):
+            slower = 0.9 if number == 0 and night >= SLOWER_FROM * nights else 1.0
+            rate = cells[number].workload["sequence_length"] * level[number] * slower * generator.gauss(1.0, 0.01)
+            began = cells[number].started_at + timedelta(days=night, minutes=repeat)
+            yield replace(
+                cells[number],
+                run_id=f"{began:%Y%m%dT%H%M%SZ}-{number:04x}{repeat:04x}",
+                started_at=began,
+                night=(first + timedelta(days=night)).isoformat(),
+                tokens_per_s=rate,
+                step_s_median=cells[number].workload["sequence_length"] / rate,
+            )
+
+
+def many(number: int, steps: int) -> Iterator[Run]:
+    """So many runs of so many steps each, over 200 cells."""
     generator = random.Random(8)
     templates = [_template(machine, backend, length) for length in LENGTHS for machine in MACHINES for backend in BACKENDS]
     for index in range(number):

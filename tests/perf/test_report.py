@@ -12,11 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from perf.clock import processor_s
 from perf.many_runs import fill
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.compact import compact
 
+pytestmark = [pytest.mark.long, pytest.mark.benchmark(group="report", timer=processor_s)]
 RUNS, STEPS = 10_000, 100
 MEMORY_BYTES = 10**9
 BEFORE_S, AFTER_S = 60.0, 10.0
