@@ -1,59 +1,40 @@
-"""Everything one does with Wingspan, as sessions: `nox -s bench`, `bench-mac`, `bench-cuda`, `bench-cpu`, `tests`, …
+"""Everything one does with Wingspan, as sessions: `nox -s bench`, `bench-mac`, `bench-cuda`, `bench-cpu`, `nightly`, `tests`, …
 
 In: this machine, and arguments after `--` (handed to `wingspan run` or pytest). Out: rows in results/, a report in reports/, or
 a verdict on the code. A `bench-*` session makes one environment per extra, since the stacks pin one another's versions, runs
-the suite there with every backend that the environment has, and ends with the report.
+the suite there with every backend that the environment has, and ends with the report. `nightly` does so in locked versions, and
+then judges and publishes once.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
-import re
 import shutil
+import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import nox
 
+sys.path.insert(0, str(Path(__file__).parent))  # nox has an environment of its own, where Wingspan is not installed
+
+from bench.nox_sessions import lock as locks
+from bench.nox_sessions.arguments import read_arguments, suites_in, today
+from bench.nox_sessions.loosened import loosened
+from bench.nox_sessions.stacks import ENVIRONMENTS, NIGHTS, only, wanted
+
+ROOT = Path(__file__).parent
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["lint", "tests"]
 nox.options.default_venv_backend = "virtualenv"  # pip, not uv: see the README on PyTorch's CPU wheel
 nox.options.reuse_venv = "yes"
 
-LESSON, LADDER, SMOKE = "suites/lesson.toml", "suites/ladder.toml", "suites/smoke.toml"
-
-
-@dataclass(frozen=True)
-class Environment:
-    """One set of packages, installed by the extra of its name, on one kind of machine.
-
-    `suites` are measured there; of a suite that several environments share, the cells that `cells` matches, so that a backend
-    is measured with one set of versions. A suite in `WHOLE` is measured whole in the one environment that has it.
-    """
-
-    kind: str
-    suites: tuple[str, ...]
-    cells: str | None = None
-
-
-WHOLE = (LADDER,)
-ENVIRONMENTS = {
-    "cpu": Environment("cpu", (SMOKE,)),
-    "mac": Environment("mac", (LESSON,), "*/mlx@metal*"),
-    "mac-unsloth": Environment("mac", (LESSON,), "*/unsloth@metal*"),
-    "hf-mps": Environment("mac", (LESSON,), "*/hf@mps*"),
-    "cuda": Environment("cuda", (LESSON,), "*/hf@cuda*"),
-    "cuda-unsloth": Environment("cuda", (LESSON, LADDER), "*/unsloth@cuda*"),
-    "mlx-cuda": Environment("cuda", (LESSON,), "*/mlx@cuda*"),
-}
-"""In the order in which they are measured: what the lesson is about first, controls last."""
 NEEDS = {
     "mac": "a Mac with Apple silicon",
     "cuda": "Linux or WSL2 with an NVIDIA driver (nvidia-smi was not found)",
 }
-UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LEAST_S = 60
 """With less than a minute left, no run is worth starting."""
 
@@ -73,25 +54,6 @@ def require_machine(session: nox.Session, kind: str, name: str) -> None:
         session.error(f"{name} needs {NEEDS[kind]}; this is {platform.system()} on {platform.machine()}. Try: nox -s bench")
 
 
-def read_arguments(session: nox.Session) -> tuple[argparse.Namespace, list[str]]:
-    """What is meant for us of the arguments after `--`, and the rest, which is for `wingspan run`."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--only")
-    parser.add_argument("--budget", type=seconds)
-    parser.add_argument("--until", type=float)
-    parser.add_argument("--sharing", type=int, default=1)
-    found, rest = parser.parse_known_args(session.posargs)
-    return found, rest
-
-
-def seconds(text: str) -> float:
-    """A time span such as 90s, 45m or 2h, in seconds."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h|d)\s*", text)
-    if found is None:
-        raise SystemExit(f"--budget {text!r}: give a number with a unit, such as 90s, 45m or 2h")
-    return float(found.group(1)) * UNITS_S[found.group(2)]
-
-
 def queue_measurements(session: nox.Session, kind: str) -> None:
     """Queue one measuring session per environment; one that fails does not keep the others from running.
 
@@ -99,28 +61,23 @@ def queue_measurements(session: nox.Session, kind: str) -> None:
     of what is left until then.
     """
     require_machine(session, kind, f"bench-{kind}")
-    asked, rest = read_arguments(session)
+    asked, rest = read_arguments(session.posargs)
     absent = [suite for suite in suites_in(rest) if not Path(suite).is_file()]
     if absent:
         session.error(f"no such suite: {', '.join(absent)}")
-    names = [name for name, each in ENVIRONMENTS.items() if each.kind == kind and wanted(each, rest)]
+    names = [name for name, each in ENVIRONMENTS.items() if each.kind == kind and wanted(each, suites_in(rest))]
     if not names:
         session.error(f"no environment of bench-{kind} measures {', '.join(suites_in(rest))}")
+    queue(session, names, asked, rest)
+
+
+def queue(session: nox.Session, names: Sequence[str], asked: argparse.Namespace, arguments: list[str]) -> None:
+    """Queue the measuring sessions of these environments, with what was asked of all of them."""
     until = [] if asked.budget is None else ["--until", f"{time.time() + asked.budget:.0f}"]
     only = [] if asked.only is None else ["--only", asked.only]
     for number, name in enumerate(names):
         sharing = ["--sharing", f"{len(names) - number}"] if until else []
-        session.notify(f"measure-{name}", posargs=[*rest, *only, *until, *sharing])
-
-
-def suites_in(arguments: list[str]) -> list[str]:
-    """The suites named among the arguments."""
-    return [each for each in arguments if each.endswith(".toml")]
-
-
-def wanted(environment: Environment, arguments: list[str]) -> bool:
-    """Whether a suite named in the arguments, if one is, can be measured in this environment."""
-    return all(suite not in WHOLE or suite in environment.suites for suite in suites_in(arguments))
+        session.notify(f"measure-{name}", posargs=[*arguments, *only, *until, *sharing])
 
 
 @nox.session(venv_backend="none")
@@ -147,25 +104,99 @@ def bench_cpu(session: nox.Session) -> None:
     queue_measurements(session, "cpu")
 
 
+@nox.session(venv_backend="none")
+def nightly(session: nox.Session) -> None:
+    """One night on this machine: measure with its stacks, judge, publish. `-- --upgrade` first takes the newest versions."""
+    kind = kind_of_machine()
+    require_machine(session, kind, "nightly")
+    asked, rest = read_arguments(session.posargs)
+    suite, names = NIGHTS[kind]
+    suites = suites_in(rest) or [suite]
+    rest = [*suites, *(each for each in rest if each not in suites), "--night", asked.night or today()]
+    queue(session, names, asked, [*rest, *(["--upgrade"] if asked.upgrade else [])])
+    session.notify("nightly-end", posargs=rest)
+
+
+@nox.session(name="nightly-end")
+def nightly_end(session: nox.Session) -> None:
+    """Queued by nightly: judge and publish what was measured, in an environment of its own, which no stack knows of."""
+    session.install("-e", ".[nightly]")
+    session.run("wingspan", "nightly", *session.posargs, "--no-measure")
+
+
+NEWEST = ("--upgrade", "--upgrade-strategy", "eager")
+
+
+def install_night(session: nox.Session, name: str, asked: argparse.Namespace) -> list[str]:
+    """Install an environment in the versions of its lock; what went wrong, where the night can be measured all the same.
+
+    Where there is no lock yet, the versions that pyproject.toml pins are installed and become it, `--upgrade` or not: a release
+    that breaks something is noticed by what ran before it. Afterwards its pins are lower bounds. A night that is taken up again
+    stays in the versions in which it began. Where the newest cannot be installed, the night is measured in those of the lock:
+    a history with a hole is no help, and the session ends in an error.
+    """
+    lock = locks.path_of(Path(asked.results), name)
+    if not lock.exists():
+        if asked.upgrade:
+            session.log(f"{name}: a first night is in the versions that pyproject.toml pins; --upgrade is for the next")
+        session.install("-e", f".[{name}]")
+        session.run("python", "-m", "bench.locks", str(lock), asked.night)
+        return []
+    try:
+        locks.versions_in(lock)
+    except locks.BadLock as error:
+        session.error(f"{name}: {error}")
+    packages = ("-e", ".", *loosened(ROOT / "pyproject.toml", name, ENVIRONMENTS[name].held))
+    faults = []
+    if asked.upgrade and locks.night_of(lock) == asked.night:
+        session.log(f"{name}: goes on in the versions of {lock}, which are this night's; --upgrade is for the next")
+    elif asked.upgrade:
+        if installs(session, *packages, *NEWEST):
+            session.run("python", "-m", "bench.locks", str(lock), asked.night, "--refresh")
+            return []
+        faults.append(f"the newest versions could not be installed, so the night was measured in those of {lock}")
+        session.warn(f"{name}: the newest versions cannot be installed, see above; this night is measured in those of {lock}")
+    if not installs(session, *packages, "--constraint", str(lock)):
+        when = ", on another date" if asked.upgrade else ""
+        remedy = "" if faults else f"; if pyproject.toml now wants others: nox -s nightly -- --upgrade{when}"
+        session.error(f"{name}: could not be installed in the versions of {lock}, see above{remedy}")
+    session.run("python", "-m", "bench.locks", str(lock), asked.night)
+    return faults
+
+
+def installs(session: nox.Session, *arguments: str) -> bool:
+    """Install; whether pip could."""
+    try:
+        session.install(*arguments)
+    except nox.command.CommandFailed:
+        return False
+    return True
+
+
 def measure(session: nox.Session, name: str) -> None:
-    """Install one environment, run its suites there, and report even where cells failed."""
+    """Install one environment, run its suites there, and report even where cells failed; but of a night `nightly-end` reports."""
     environment = ENVIRONMENTS[name]
     require_machine(session, environment.kind, f"measure-{name}")
-    asked, rest = read_arguments(session)
+    asked, rest = read_arguments(session.posargs)
     until = asked.until or (time.time() + asked.budget if asked.budget else None)
     suites = suites_in(rest) or list(environment.suites)
     rest = [each for each in rest if each not in suites]
-    session.install("-e", f".[{name}]")
-    failed = []
+    faults = []
+    if asked.night is None:
+        session.install("-e", f".[{name}]")
+    else:
+        faults += install_night(session, name, asked)
+        rest += ["--night", asked.night]
     try:
         for number, suite in enumerate(suites):
             share_s = None if until is None else (until - time.time()) / (asked.sharing + len(suites) - number - 1)
             if not run_suite(session, suite, [*rest, *only(asked.only, suite, environment)], share_s):
-                failed.append(suite)
+                faults.append(f"{suite} did not end well")
     finally:
-        session.run("wingspan", "report")
-    if failed:
-        session.error(f"measure-{name}: {', '.join(failed)} did not end well; the lines above say why")
+        if asked.night is None:
+            session.run("wingspan", "report")
+    if faults:
+        session.error(f"measure-{name}: {', '.join(faults)}; the lines above say why")
 
 
 def run_suite(session: nox.Session, suite: str, arguments: list[str], share_s: float | None) -> bool:
@@ -174,59 +205,25 @@ def run_suite(session: nox.Session, suite: str, arguments: list[str], share_s: f
         session.warn(f"{suite}: the budget is spent; the same command again goes on from here")
         return True
     limit = [] if share_s is None else ["--budget", f"{share_s:.0f}s"]
+    command = ["nightly", suite, "--no-judge", "--no-publish"] if "--night" in arguments else ["run", suite]
     try:
-        session.run("wingspan", "run", suite, *arguments, *limit)
+        session.run("wingspan", *command, *arguments, *limit)
     except nox.command.CommandFailed:
         return False
     return True
 
 
-def only(asked: str | None, suite: str, environment: Environment) -> list[str]:
-    """Which cells are measured here: what was asked for, of those that belong to this environment."""
-    globs = [glob for glob in (asked, None if suite in WHOLE else environment.cells) if glob]
-    return ["--only", "&".join(globs)] if globs else []
+def measuring(name: str) -> Callable[[nox.Session], None]:
+    """The session that measures in one environment."""
+
+    def run(session: nox.Session) -> None:
+        measure(session, name)
+
+    run.__doc__ = f"Queued by bench-{ENVIRONMENTS[name].kind}, and by nightly where it has a part in it."
+    return nox.session(name=f"measure-{name}")(run)
 
 
-@nox.session(name="measure-cpu")
-def measure_cpu(session: nox.Session) -> None:
-    """Queued by bench-cpu: both stacks on the CPU."""
-    measure(session, "cpu")
-
-
-@nox.session(name="measure-mac")
-def measure_mac(session: nox.Session) -> None:
-    """Queued by bench-mac: MLX."""
-    measure(session, "mac")
-
-
-@nox.session(name="measure-mac-unsloth")
-def measure_mac_unsloth(session: nox.Session) -> None:
-    """Queued by bench-mac: Unsloth, which trains through MLX there."""
-    measure(session, "mac-unsloth")
-
-
-@nox.session(name="measure-hf-mps")
-def measure_hf_mps(session: nox.Session) -> None:
-    """Queued by bench-mac: Hugging Face on Apple's GPU, a control."""
-    measure(session, "hf-mps")
-
-
-@nox.session(name="measure-cuda")
-def measure_cuda(session: nox.Session) -> None:
-    """Queued by bench-cuda: Hugging Face."""
-    measure(session, "cuda")
-
-
-@nox.session(name="measure-cuda-unsloth")
-def measure_cuda_unsloth(session: nox.Session) -> None:
-    """Queued by bench-cuda: Unsloth, and the ladder of both in one set of versions."""
-    measure(session, "cuda-unsloth")
-
-
-@nox.session(name="measure-mlx-cuda")
-def measure_mlx_cuda(session: nox.Session) -> None:
-    """Queued by bench-cuda: MLX on CUDA, a control."""
-    measure(session, "mlx-cuda")
+MEASURING = {name: measuring(name) for name in ENVIRONMENTS}
 
 
 @nox.session
@@ -265,10 +262,16 @@ def slow_unsloth(session: nox.Session) -> None:
 
 @nox.session
 def perf(session: nox.Session) -> None:
-    """The harness's own cost, by pytest-benchmark: half an hour on a machine that does nothing else."""
+    """The harness's own cost, by pytest-benchmark, against this machine's baseline; without `-- -m "not long"` an hour."""
     session.install("-e", ".[cpu,dev]")
-    columns = "--benchmark-columns=min,median,iqr,rounds"
-    session.run("pytest", "tests/perf", columns, "--timeout=7200", *session.posargs)
+    session.run("python", "tests/perf/baseline.py", *session.posargs)
+
+
+@nox.session
+def detector(session: nox.Session) -> None:
+    """How well the nightly gate finds slowdowns, by simulation: minutes. `-- --out docs/detector.md` writes the table there."""
+    session.install("-e", ".[nightly]")
+    session.run("python", "-m", "bench.history.trials", *session.posargs)
 
 
 @nox.session

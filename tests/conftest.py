@@ -10,12 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from bench.model import model_from_config
 from bench.record import Machine, Run, workload_columns
 from bench.spec import Cell, Measure, workload
 
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
+"""How long an example takes depends on what else the machine does, so it is no reason to fail."""
 FAKE_CONFIG = {"model_type": "fake", "vocab_size": 512, "max_position_embeddings": 4096, "parameters": 1000}
 
 

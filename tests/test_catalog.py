@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from bench.catalog import CATALOG, catalogue, machine_profiles, resolve_model
+from bench.holes import refusal
 from bench.model import count_parameters
-from bench.plan import plan, refusal
+from bench.plan import plan
 from bench.reading.strict import BadFile
 from bench.record import Machine
 from bench.spec import BadInput

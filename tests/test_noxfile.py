@@ -1,74 +1,25 @@
 """The sessions: the right machine is picked, the wrong one is told so in a line, every stack's environment is queued."""
 
 import platform
-import runpy
-import shutil
 import time
 import tomllib
 from fnmatch import fnmatchcase
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import nox.command
 import pytest
+from nox_stage import MACHINES, ROOT, Session, on, read
 
 from bench.suite import read_suite
-
-ROOT = Path(__file__).parents[1]
-
-
-class Session:
-    """What the sessions use of nox's session, recorded."""
-
-    def __init__(self, *posargs: str, failing: str | None = None) -> None:
-        self.posargs = list(posargs)
-        self.queued: list[tuple[str, list[str]]] = []
-        self.done: list[tuple[str, ...]] = []
-        self.warned: list[str] = []
-        self.failing = failing
-
-    def error(self, message: str) -> None:
-        raise SystemExit(message)
-
-    def warn(self, message: str) -> None:
-        self.warned.append(message)
-
-    def notify(self, name: str, posargs: list[str]) -> None:
-        self.queued.append((name, posargs))
-
-    def install(self, *arguments: str) -> None:
-        self.done.append(("install", *arguments))
-
-    def run(self, *arguments: str) -> None:
-        self.done.append(arguments)
-        if self.failing is not None and self.failing in arguments:
-            raise nox.command.CommandFailed(f"{arguments} failed")
-
-    @property
-    def runs(self) -> list[tuple[str, ...]]:
-        return [each[2:] for each in self.done if each[:2] == ("wingspan", "run")]
 
 
 @pytest.fixture(scope="module")
 def noxfile() -> Any:
-    return SimpleNamespace(**runpy.run_path(str(ROOT / "noxfile.py")))
-
-
-MACHINES = {
-    "mac": ("Darwin", "arm64", False),
-    "cuda": ("Linux", "x86_64", True),
-    "cpu": ("Linux", "x86_64", False),
-    "an Intel Mac": ("Darwin", "x86_64", False),
-}
+    return read()
 
 
 @pytest.fixture(params=MACHINES)
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    system, processor, has_driver = MACHINES[request.param]
-    monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(platform, "machine", lambda: processor)
-    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/nvidia-smi" if has_driver else None)
+    on(request.param, monkeypatch)
     return "cpu" if request.param == "an Intel Mac" else str(request.param)
 
 
@@ -92,13 +43,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     return moment
 
 
-def on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    system, processor, has_driver = MACHINES[kind]
-    monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(platform, "machine", lambda: processor)
-    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/nvidia-smi" if has_driver else None)
-
-
 def test_a_budget_is_shared_and_not_multiplied(noxfile: Any, monkeypatch: pytest.MonkeyPatch, clock: dict[str, float]) -> None:
     """Two hours for three environments, one of which has two suites; the first installs for 20 minutes and ends early."""
     on("cuda", monkeypatch)
@@ -106,13 +50,13 @@ def test_a_budget_is_shared_and_not_multiplied(noxfile: Any, monkeypatch: pytest
     noxfile.bench_cuda.func(bench)
     first, second, third = (Session(*posargs) for _, posargs in bench.queued)
     first.install = lambda *arguments: clock.update(now=clock["now"] + 1200)  # type: ignore[method-assign]
-    noxfile.measure_cuda.func(first)
+    noxfile.MEASURING["cuda"].func(first)
     assert first.runs[0][-2:] == ("--budget", "2000s")
     clock["now"] += 600
     second.run = lambda *arguments: (Session.run(second, *arguments), clock.update(now=clock["now"] + 1500))  # type: ignore[method-assign]
-    noxfile.measure_cuda_unsloth.func(second)
+    noxfile.MEASURING["cuda-unsloth"].func(second)
     assert [each[-1] for each in second.runs] == ["1800s", "1950s"]
-    noxfile.measure_mlx_cuda.func(third)
+    noxfile.MEASURING["mlx-cuda"].func(third)
     assert [each[-1] for each in third.runs] == ["900s"]
     assert not any(each.warned for each in (first, second, third))
 
@@ -120,7 +64,7 @@ def test_a_budget_is_shared_and_not_multiplied(noxfile: Any, monkeypatch: pytest
 def test_what_no_time_is_left_for_is_not_begun_and_says_so(noxfile: Any, monkeypatch: pytest.MonkeyPatch, clock: Any) -> None:
     on("mac", monkeypatch)
     session = Session("--until", str(clock["now"] + 59))
-    noxfile.measure_mac.func(session)
+    noxfile.MEASURING["mac"].func(session)
     assert session.runs == []
     assert session.warned == ["suites/lesson.toml: the budget is spent; the same command again goes on from here"]
     assert session.done[-1] == ("wingspan", "report")
@@ -129,7 +73,7 @@ def test_what_no_time_is_left_for_is_not_begun_and_says_so(noxfile: Any, monkeyp
 def test_a_budget_given_to_one_session_bounds_all_its_suites(noxfile: Any, monkeypatch: pytest.MonkeyPatch, clock: Any) -> None:
     on("cuda", monkeypatch)
     session = Session("--budget", "90m")
-    noxfile.measure_cuda_unsloth.func(session)
+    noxfile.MEASURING["cuda-unsloth"].func(session)
     assert [each[-1] for each in session.runs] == ["2700s", "5400s"]
 
 
@@ -152,7 +96,7 @@ def test_each_backend_is_measured_in_one_environment(noxfile: Any, monkeypatch: 
 def test_what_was_asked_for_is_narrowed_to_the_environment(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     on("cuda", monkeypatch)
     session = Session("--only", "llama-3.2-1b/*")
-    noxfile.measure_cuda_unsloth.func(session)
+    noxfile.MEASURING["cuda-unsloth"].func(session)
     assert session.runs == [
         ("suites/lesson.toml", "--only", "llama-3.2-1b/*&*/unsloth@cuda*"),
         ("suites/ladder.toml", "--only", "llama-3.2-1b/*"),
@@ -195,7 +139,7 @@ def test_native_windows_is_sent_to_wsl(noxfile: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_every_environment_has_its_session_its_extra_and_suites_that_read(noxfile: Any) -> None:
-    names = {each.name for each in vars(noxfile).values() if hasattr(each, "func")}
+    names = {each.name for each in noxfile.MEASURING.values()}
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for name, environment in noxfile.ENVIRONMENTS.items():
         assert f"measure-{name}" in names
@@ -204,13 +148,13 @@ def test_every_environment_has_its_session_its_extra_and_suites_that_read(noxfil
             assert read_suite(ROOT / suite).question
 
 
-@pytest.mark.parametrize("session", ["measure_mac", "measure_mac_unsloth", "measure_hf_mps", "measure_mlx_cuda"])
+@pytest.mark.parametrize("name", ["mac", "mac-unsloth", "hf-mps", "mlx-cuda"])
 def test_a_measuring_session_on_the_wrong_machine_is_told_so_too(
-    noxfile: Any, monkeypatch: pytest.MonkeyPatch, session: str
+    noxfile: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     on("cpu", monkeypatch)
-    with pytest.raises(SystemExit, match=f"{session.replace('_', '-')} needs"):
-        getattr(noxfile, session).func(Session())
+    with pytest.raises(SystemExit, match=f"measure-{name} needs"):
+        noxfile.MEASURING[name].func(Session())
 
 
 def test_the_report_is_written_and_the_next_suite_run_even_where_cells_failed(
@@ -219,7 +163,7 @@ def test_the_report_is_written_and_the_next_suite_run_even_where_cells_failed(
     on("cuda", monkeypatch)
     session = Session(failing="suites/lesson.toml")
     with pytest.raises(SystemExit, match=r"measure-cuda-unsloth: suites/lesson.toml did not end well"):
-        noxfile.measure_cuda_unsloth.func(session)
+        noxfile.MEASURING["cuda-unsloth"].func(session)
     assert session.done == [
         ("install", "-e", ".[cuda-unsloth]"),
         ("wingspan", "run", "suites/lesson.toml", "--only", "*/unsloth@cuda*"),
@@ -230,7 +174,7 @@ def test_the_report_is_written_and_the_next_suite_run_even_where_cells_failed(
 
 def test_a_suite_of_ones_own_takes_the_place_of_the_sessions(noxfile: Any) -> None:
     session = Session("suites/other.toml", "--strict")
-    noxfile.measure_cpu.func(session)
+    noxfile.MEASURING["cpu"].func(session)
     assert session.runs == [("suites/other.toml", "--strict")]
 
 
@@ -259,8 +203,15 @@ def test_unsloth_is_installed_without_what_it_asks_for(noxfile: Any) -> None:
     assert run[:3] == ("pytest", "-m", "unsloth")
 
 
+def test_perf_compares_with_the_baseline(noxfile: Any) -> None:
+    session = Session("-m", "not long")
+    noxfile.perf.func(session)
+    assert session.done[-1] == ("python", "tests/perf/baseline.py", "-m", "not long")
+    assert (ROOT / session.done[-1][1]).is_file()
+
+
 def test_the_sessions_of_the_design_are_there(noxfile: Any) -> None:
     text = (ROOT / "noxfile.py").read_text()
-    for name in ("bench", "bench-mac", "bench-cuda", "bench-cpu", "tests", "slow", "perf", "lint", "report"):
+    for name in ("bench", "bench-mac", "bench-cuda", "bench-cpu", "tests", "slow", "perf", "lint", "report", "nightly"):
         assert f'name="{name}"' in text or f"def {name}(session" in text
     assert noxfile.nox.options.sessions == ["lint", "tests"]

@@ -8,6 +8,10 @@ import pytest
 from bench.backends.interface import BACKENDS, load_backend
 from bench.catalog import catalogue
 from bench.expand import cells_of, exclusion_of
+from bench.holes import refusal
+from bench.machine import catalogue_machine
+from bench.plan import plan
+from bench.predict.answer import foreteller
 from bench.spec import Cell, Suite
 from bench.suite import read_suite
 
@@ -23,7 +27,7 @@ def test_every_suite_reads(path):
     assert read_suite(path).question
 
 
-@pytest.mark.parametrize("name", ["smoke", "lesson", "ladder", "controls", "gpu-check"])
+@pytest.mark.parametrize("name", ["smoke", "lesson", "ladder", "controls", "gpu-check", "nightly", "nightly-cpu"])
 def test_a_shipped_suite_opens_with_its_schema_and_says_how_to_read_it(name):
     path = SUITES / f"{name}.toml"
     suite = read_suite(path)
@@ -99,10 +103,10 @@ def digests(name: str) -> dict[tuple[str, str], str]:
     return {(cell.workload.model.name, cell.workload.method): cell.workload.digest for cell in cells}
 
 
-def test_controls_and_gpu_check_and_ladder_do_the_work_of_the_lesson():
+def test_controls_gpu_check_ladder_and_nightly_do_the_work_of_the_lesson():
     """So their rows stand beside the lesson's, and are compared with them."""
     lesson = digests("lesson")
-    for name in ("controls", "gpu-check", "ladder"):
+    for name in ("controls", "gpu-check", "ladder", "nightly"):
         shared = {key: digest for key, digest in digests(name).items() if key in lesson}
         assert len(shared) >= 4
         assert shared.items() <= lesson.items()
@@ -126,3 +130,33 @@ def test_gpu_check_is_a_dozen_short_cells():
     assert suite.repeats == 1
     assert suite.measure.warmup_steps == suite.measure.warmup_max_steps
     assert {cell.workload.weights for cell in cells} == {"random"}
+
+
+@pytest.mark.parametrize(
+    ("name", "ways", "cells"),
+    [("nightly", {"mlx@metal", "hf@cuda", "unsloth@cuda"}, 9), ("nightly-cpu", {"hf@cpu", "mlx@cpu"}, 4)],
+)
+def test_a_night_is_a_few_cells_of_six_runs_that_end_by_morning(name, ways, cells):
+    suite, asked = shipped(name), kept(name)
+    assert suite.repeats >= 6
+    assert {f"{cell.backend}@{cell.device}" for cell in asked} == ways
+    assert len(asked) == cells
+    assert {cell.workload.method for cell in asked} == {"lora", "qlora"}
+    assert suite.budget_minutes is not None
+    assert suite.budget_minutes <= 180
+    assert all(exclusion.reason for exclusion in suite.exclude)
+
+
+@pytest.mark.parametrize("backend", ["hf", "mlx"])
+def test_no_backend_refuses_a_cell_of_a_night_on_the_cpu(backend):
+    cells = [cell for cell in kept("nightly-cpu") if cell.backend == backend]
+    assert [load_backend(backend).refuses(cell) for cell in cells] == [None] * 2
+
+
+@pytest.mark.parametrize(("machine", "runs", "most_minutes"), [("mac-studio-m3-ultra", 18, 60), ("pc-rtx-4090", 36, 60)])
+def test_a_night_is_predicted_to_last_less_than_an_hour(machine, runs, most_minutes):
+    profile = catalogue_machine(machine)
+    planned = plan(shipped("nightly"), profile, {}, capabilities=refusal, foretell=foreteller(profile))
+    totals = planned.to_json()["totals"]
+    assert len(planned.order) == runs
+    assert 0 < totals["duration_s"] / 60 < most_minutes

@@ -7,7 +7,8 @@ model's `config.json` says, so that every ending of a real run can be played thr
      "step_s": 0.01, "prefill_s": 0.01, "load_s": 0.0, "build_s": 0.0, "peak_bytes": 1000000, "loss": "constant",
      "fail": "oom_device", "fail_at_step": 2, "fits_tokens": 4096}
 
-`step_s`, `prefill_s`, `peak_bytes` and `fits_tokens` are numbers, or lists with one for each step, whose last repeats. Of
+`step_s`, `prefill_s`, `peak_bytes` and `fits_tokens` are numbers, or lists with one for each step, whose last repeats, or the
+path of a file that holds a number: so a stack may get slower while the declared work stays the same. Of
 serving a step is one batch of requests: `prefill_s` is its prefill, `step_s` its decode. `build_s` is a part of `load_s`, told
 and not waited for. `parts` are those of
 memory, by name, told where a run asks for them. The loss falls from step to step, unless `loss` says `constant` or `nan`.
@@ -19,12 +20,14 @@ memory, by name, told where a run asks for them. The loss falls from step to ste
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,7 +171,9 @@ def _off_by_one(config: Mapping[str, Any], step: int) -> int:
 
 
 def _at(play: Any, step: int) -> Any:
-    """What is played at a step, counted from 1: the value, or the step's own of a list."""
+    """What is played at a step, counted from 1: the value, the step's own of a list, or what now stands in a file."""
+    if isinstance(play, str):
+        return json.loads(Path(play).read_text(encoding="utf-8"))
     return play[min(step, len(play)) - 1] if isinstance(play, list) else play
 
 

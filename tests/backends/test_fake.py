@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,15 @@ def test_the_loss_falls_stands_still_or_is_no_number(played: Played) -> None:
     assert falling == sorted(set(falling), reverse=True)
     assert set(played(loss="constant")[0].losses) == {math.log(512)}
     assert all(math.isnan(loss) for loss in played(loss="nan")[0].losses)
+
+
+def test_what_stands_in_a_file_is_played_and_may_change_while_the_work_stays(played: Played, tmp_path: Path) -> None:
+    file = tmp_path / "peak"
+    peaks = []
+    for peak_bytes in ("5", "7"):
+        file.write_text(peak_bytes)
+        peaks.append(played(peak_bytes=str(file))[1].framework_peak_bytes)
+    assert peaks == [5, 7]
 
 
 @pytest.fixture
