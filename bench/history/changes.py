@@ -1,8 +1,8 @@
 """Change points of a nightly series: on which night did the level change, by how much, and is that certain enough to alarm.
 
-In: one positive number a night, in order, None where nothing was measured. Out: the changes, oldest first. Nothing here knows
-which direction is worse, nor what a night is. `docs/detector.md` says in words how it decides and shows what it finds and what
-it misses, by simulation (`trials.py`).
+In: the nights' levels, and the stretches of equal level that they form (`past.py` puts both together). Out: the changes, oldest
+first. Nothing here knows which direction is worse, nor what a night is. `docs/detector.md` says in words how it decides and shows
+what it finds and what it misses, by simulation (`trials.py`).
 
 The levels are taken as logarithms, so that a change is a factor. `stretches.py` finds the places, with ruptures; here a change
 is confirmed, by a second night, by its size, and by a t-test at a confidence that is paid for asking every night anew.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.history.noise import Nights
-from bench.history.stretches import LEAST_NIGHTS, PENALTY, Logs, Stretch, settled, squares_within
+from bench.history.stretches import PENALTY, Logs, Stretch, squares_within
 
 WINDOW_NIGHTS = 120
 """So many measured nights, the latest, are looked at: older levels say little of tonight's, and the time stays bounded."""
@@ -54,20 +54,11 @@ class Change:
     gradual: bool
 
 
-def detect(levels: Sequence[float | None]) -> tuple[Change, ...]:
-    """The changes of level in the latest `WINDOW_NIGHTS` measured nights, oldest first, as they look on the last one.
+def measured_logs(levels: Sequence[float | None]) -> tuple[list[int], Logs]:
+    """The places of the measured nights, and the logarithms of their levels.
 
     Raises ValueError where a level is not a positive finite number.
     """
-    measured, logs = measured_logs(levels)
-    measured, logs = measured[-WINDOW_NIGHTS:], logs[-WINDOW_NIGHTS:]
-    if len(logs) < LEAST_NIGHTS:
-        return ()
-    return tuple(replace(each, at=measured[each.at]) for each in judged(logs, *settled(logs)))
-
-
-def measured_logs(levels: Sequence[float | None]) -> tuple[list[int], Logs]:
-    """The places of the measured nights, and the logarithms of their levels. Raises ValueError as `detect` does."""
     measured = [night for night, level in enumerate(levels) if level is not None]
     values = np.array([levels[night] for night in measured], float)
     if not np.all(np.isfinite(values) & (values > 0)):

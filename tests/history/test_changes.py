@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.history.changes import LEAST_EFFECT, WINDOW_NIGHTS, Change, detect
+from bench.history.changes import LEAST_EFFECT, Change
+from bench.history.past import changes as detect
 
 STEADY = [100.0, 101.0, 99.5, 100.5, 99.0, 100.2, 101.2, 99.1, 100.0, 100.8, 99.4, 100.1]
 
@@ -144,12 +145,6 @@ def test_small_steps_one_way_add_up() -> None:
     assert (change.confirmed, change.gradual) == (True, True)
     assert abs(change.at - 30) <= 1
     assert change.ratio == pytest.approx(1.046, rel=0.01)
-
-
-def test_only_the_latest_nights_are_looked_at_and_places_count_from_the_first() -> None:
-    levels = [200.0] * 50 + [*STEADY * 10, 80.0, 80.5, 80.2]
-    assert len(levels) > WINDOW_NIGHTS + 50
-    assert [change.at for change in detect(levels)] == [170]
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])

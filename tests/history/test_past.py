@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from bench.history.changes import WINDOW_NIGHTS, detect
+from bench.history.changes import WINDOW_NIGHTS, judged, measured_logs
 from bench.history.past import changes
+from bench.history.stretches import settled
 
 RANDOM = np.random.default_rng(11)
 
@@ -17,19 +18,25 @@ def noisy(levels):
     return [level * float(np.exp(noise)) for level, noise in zip(levels, RANDOM.normal(0, 0.005, len(levels)), strict=True)]
 
 
+def in_the_last_window(levels):
+    """What one window shows, the latest; every night is measured."""
+    _, logs = measured_logs(levels[-WINDOW_NIGHTS:])
+    return tuple(judged(logs, *settled(logs)))
+
+
 def confirmed(levels):
     return [each.at for each in changes(levels) if each.confirmed]
 
 
 def test_a_short_series_is_what_the_detector_says():
     levels = noisy([100.0] * 20 + [90.0] * 10)
-    assert changes(levels) == detect(levels)
+    assert changes(levels) == in_the_last_window(levels)
     assert changes([]) == ()
 
 
 def test_a_change_is_not_forgotten_when_the_window_has_moved_on():
     levels = noisy([100.0] * 20 + [90.0] * 400)
-    assert [each.at for each in detect(levels) if each.confirmed] == []
+    assert [each.at for each in in_the_last_window(levels) if each.confirmed] == []
     assert confirmed(levels) == [20]
 
 
