@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from bench.history.noise import Nights
 from bench.history.stretches import PENALTY, Logs, Stretch, squares_within
 
-WINDOW_NIGHTS = 120
-"""So many measured nights, the latest, are looked at: older levels say little of tonight's, and the time stays bounded."""
 LEAST_EFFECT = 1.03
 """A smaller factor is told and never confirmed: a warm room or another kernel of the operating system do as much."""
 SETTLED_NIGHTS = 5

@@ -14,9 +14,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench.history.changes import WINDOW_NIGHTS, Change, judged, measured_logs
+from bench.history.changes import Change, judged, measured_logs
 from bench.history.stretches import LEAST_NIGHTS, Logs, Stretch, settled
 
+WINDOW_NIGHTS = 120
+"""So many measured nights are cut into stretches at a time, which bounds the time that it takes."""
 BLOCK = WINDOW_NIGHTS // 3
 SLACK = 2
 """Two windows may find the same change so many nights apart."""

@@ -42,6 +42,18 @@ def test_a_suspicion_is_not_red():
     assert states(verdict) == {"tokens_per_s": "suspected"}
 
 
+def test_a_ratchet_is_red_once_its_steps_make_three_percent():
+    """2.5% worse, 0.7% better, and again: no step counts by itself."""
+    levels = [1000.0] * 20
+    for _ in range(2):
+        levels += [levels[-1] / 1.025] * 10
+        levels += [levels[-1] * 1.007] * 10
+    assert not judged(rows(levels[:38])).red
+    verdict = judged(rows(levels))
+    (told,) = verdict.regressions
+    assert (told.finding.metric, told.finding.night, told.finding.gradual) == ("tokens_per_s", night(20), True)
+
+
 def test_a_regression_stays_red_until_it_is_acknowledged():
     longer = rows(step(14, 200, 0.9))
     assert judged(longer).red

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from bench.history.changes import WINDOW_NIGHTS, judged, measured_logs
-from bench.history.past import changes
+from bench.history.changes import judged, measured_logs
+from bench.history.past import WINDOW_NIGHTS, changes
 from bench.history.stretches import settled
 
 RANDOM = np.random.default_rng(11)
