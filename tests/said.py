@@ -19,7 +19,7 @@ SOURCES = Path(bench.report.__file__).parent
 @cache
 def texts() -> frozenset[str]:
     """The first arguments of `say`, `to_say` and `Column`, those of the templates, and what flags and meters are called."""
-    said = {text for path in SOURCES.glob("*.py") for text in _in_python(path.read_text("utf-8"))}
+    said = {text for path in SOURCES.rglob("*.py") for text in _in_python(path.read_text("utf-8"))}
     said |= {text for path in SOURCES.glob("templates/*.j2") for text in re.findall(r'\bsay\("([^"]+)"', path.read_text("utf-8"))}
     said |= {text for flag in FLAGS.values() for text in (flag.cause, flag.remedy)}
     return frozenset(said | {METRICS[name].label for name in MEMORY})

@@ -14,8 +14,8 @@ import pandas as pd
 from bench.report import wording
 from bench.report.document import Column, Section, Table, records, tabulate
 from bench.report.findings import UNRECORDED, Findings, pairs
+from bench.report.labels import work_names
 from bench.report.language import either, say, to_say
-from bench.report.looks import work_names
 from bench.spec import MODULE_SETS, TRAINING_FIELDS, WORKLOAD_FIELDS, expand_modules
 
 STEPS, RULE, WARMUP = to_say("measured steps"), to_say("warm-up"), to_say("steps of warm-up")

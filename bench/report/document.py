@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 
 from bench.report.language import say
-from bench.report.looks import Drawn
 
 Kind = Literal["text", "number", "code"]
+FigureName = Literal["winners", "reach", "claims", "memory", "speed", "ratios", "energy"]
+FIGURES: tuple[FigureName, ...] = get_args(FigureName)
 Tone = Literal["", "good", "bad", "quiet"]
 Record = Mapping[str, Any]
 
@@ -75,14 +76,37 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
+class Sketch:
+    """What a figure is to show: its name, and what its maker in `bench.report.figures` takes. It can be sent to a process."""
+
+    figure: FigureName
+    data: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One figure: `name` is its file's stem and the prefix of its ids; `caption` names evidence, meter and omissions."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A heading (`anchor` is its id), and under it warnings, text, commands to type, a figure, tables and details."""
+    """A heading (`anchor` is its id), and under it warnings, text, commands to type, a figure, tables and details.
+
+    The figure is a sketch where the section is made, and drawn (or None, where there is nothing to draw) in a `Document`; then
+    `instead` is what the section says in its place.
+    """
 
     anchor: str
     title: str
     texts: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    figure: Drawn | None = None
+    figure: Sketch | Drawn | None = None
+    instead: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     warnings: tuple[str, ...] = ()
     details: tuple[Detail, ...] = ()
@@ -100,7 +124,7 @@ class Document:
 
     @property
     def figures(self) -> tuple[Drawn, ...]:
-        return tuple(section.figure for section in self.sections if section.figure)
+        return tuple(section.figure for section in self.sections if isinstance(section.figure, Drawn))
 
 
 def tabulate(title: str, records: Iterable[Record], columns: Iterable[Column], notes: Iterable[str] = ()) -> Table:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from bench.metrics import CLEAN, METRICS
 from bench.report.document import Column, Record, Section, records, tabulate
 from bench.report.findings import Findings, pairs
+from bench.report.labels import party_names
 from bench.report.language import say, strung, to_say
-from bench.report.looks import party_names
 from bench.trust.flags import FLAGS, SPOILT, Flag, Spoilt, spoils
 
 _UNKNOWN = Flag(

@@ -8,15 +8,17 @@ from __future__ import annotations
 import pandas as pd
 
 from bench.report import wording
-from bench.report.document import Column, Record, Section, Table, filled, records, tabulate
-from bench.report.dots import dot_plot, left_out_text, rows_shown
+from bench.report.document import Column, Record, Section, Sketch, Table, filled, records, tabulate
 from bench.report.findings import UNRECORDED, Findings
 from bench.report.language import either, percent, say, strung, to_say
-from bench.report.looks import Drawn, in_order, party_names, work_names
-from bench.report.svg import drawing, to_svg
 from bench.trust.flags import spoils
 
 _MEASURED = ["power_w", "energy_j", "j_per_token", "wall_power_w", "wall_energy_j"]
+_DRAWN = [
+    *("work", "method", "workload_digest", "parameters", "backend", "device", "machine"),
+    *("outcome", "tier", "scope", "j_per_token", "clean_energy", "cell"),
+]
+"""What the figure is made of."""
 _SCOPES = {
     "process": to_say("one process"),
     "gpu-board": to_say("the whole board of the GPU and nothing of the computer around it"),
@@ -31,13 +33,6 @@ _TEXT = to_say(
     "Power and energy cover the window of the measured steps, and only what their scope names. Figures of different scopes are"
     " neither pooled nor divided by one another. Above idle means that the power at rest, measured before the sweep, is taken"
     " off. An empty entry was not measured."
-)
-_TITLE = to_say("Energy per token by backend and workload: {scopes}")
-_CAPTION = to_say(
-    "Evidence: measured. Each panel names the scope: what its joules cover; panels of different scopes are not to be compared."
-    " Every run that ended ok is a mark, hollow where a flag spoils its energy; the bar is the geometric mean of the others. Idle"
-    " power is not taken off. Of training all token positions count, of serving those generated. The axis is logarithmic; less is"
-    " better."
 )
 _CELL_NOTE = to_say(
     "Geometric means of the runs whose energy no flag spoils, with the 95% interval of energy per token across runs. Nothing is"
@@ -112,7 +107,7 @@ def energy(findings: Findings) -> Section | None:
     texts = (say(_TEXT), say("Scopes here: {scopes}.", scopes=legend))
     runs = runs.assign(scope=[_named(scope) for scope in runs["scope"]])
     tables = (_by_cell(findings.summaries, runs), _by_run(runs))
-    return Section("energy", say("Power and energy"), texts, figure=drawn(runs), tables=tables)
+    return Section("energy", say("Power and energy"), texts, figure=Sketch("energy", (runs[_DRAWN],)), tables=tables)
 
 
 def _named(scope: str) -> str:
@@ -137,29 +132,3 @@ def _by_cell(summaries: pd.DataFrame, runs: pd.DataFrame) -> Table:
 def _by_run(runs: pd.DataFrame) -> Table:
     rows = records(runs)
     return tabulate(say("Power and energy by run"), rows, filled(_RUN, rows), [say(_RUN_NOTE)])
-
-
-def drawn(runs: pd.DataFrame) -> Drawn | None:
-    """Joules per token of every ok run with `scope`: a panel per method and scope, a row per workload."""
-    points = runs[(runs["outcome"] == "ok") & (runs["tier"] == "measured") & (runs["j_per_token"] > 0)]
-    if points.empty:
-        return None
-    panels = points["method"] + ", " + points["scope"]
-    points = in_order(points.assign(party=party_names(points), row=work_names(points), panel=panels))
-    shown, left_out = rows_shown(points)
-    title = say(_TITLE, scopes=", ".join(sorted(set(points["scope"]))))
-    caption = say(_CAPTION) + left_out_text(left_out)
-    with drawing("energy"):
-        figure = dot_plot(points, shown, "j_per_token", "clean_energy", say("joules per token"))
-        svg = to_svg(figure, "energy", title, _description(points))
-    return Drawn("energy", title, caption, svg)
-
-
-def _description(points: pd.DataFrame) -> str:
-    low, high = points["j_per_token"].min(), points["j_per_token"].max()
-    text = to_say(
-        "Dot plot of {runs} of {cells} in a panel per method and scope, from {low} to {high} joules per token. All values stand"
-        " in the tables of energy."
-    )
-    runs, cells = say("{n} run|{n} runs", n=len(points)), say("{n} cell|{n} cells", n=points["cell"].nunique())
-    return say(text, runs=runs, cells=cells, low=wording.number(low), high=wording.number(high))

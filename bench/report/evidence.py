@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from bench.claims.claim import Claim, Estimate, Judged
 from bench.report import wording
 from bench.report.amounts import amount, number_in, with_unit
-from bench.report.claims_figure import claims_figure
-from bench.report.document import Column, Detail, Record, Section, Table, filled, tabulate
+from bench.report.document import Column, Detail, Record, Section, Sketch, Table, filled, tabulate
 from bench.report.language import current, percent, say
 from bench.report.rulings import condition, party, refusal, reruled
 from bench.report.verdicts import MARKS, anchor, found, verdict_name
@@ -45,7 +45,12 @@ def one_by_one(judged: Sequence[Judged]) -> Section | None:
         " judges nothing, with the reason."
     )
     details = tuple(_detail(each) for each in judged)
-    return Section("claims", say("The claims one by one"), (text,), figure=claims_figure(judged), details=details)
+    return Section("claims", say("The claims one by one"), (text,), figure=_sketch(judged), details=details)
+
+
+def _sketch(judged: Sequence[Judged]) -> Sketch:
+    """The claims without their evidence, which may be thousands of runs and is not drawn."""
+    return Sketch("claims", ([replace(each, estimates=(), others=()) for each in judged],))
 
 
 def _detail(each: Judged) -> Detail:

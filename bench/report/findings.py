@@ -18,8 +18,8 @@ from bench import analysis
 from bench.catalog import MachineProfile
 from bench.nights import latest
 from bench.report import wording
+from bench.report.labels import in_order, party_names, work_names
 from bench.report.language import say, to_say
-from bench.report.looks import in_order, party_names, work_names
 
 LESSON_MACHINES = ("mac-studio-m3-ultra", "pc-rtx-4090")
 """Their capacities are drawn in every report."""

@@ -15,8 +15,8 @@ import pandas as pd
 from bench.report import wording
 from bench.report.document import Column, Record, Section, Table, filled, records, tabulate
 from bench.report.findings import Findings
+from bench.report.labels import party_names, work_names
 from bench.report.language import say, to_say
-from bench.report.looks import party_names, work_names
 from bench.spec import WORKLOAD_FIELDS
 from bench.sweep.evidence import MEMORY_OUTCOMES
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pandas as pd
 
 from bench.metrics import CLEAN
-from bench.report.looks import in_order, party_names, work_names
+from bench.report.labels import in_order, party_names, work_names
 
 _WORK = ["work", "workload_digest", "row", "method", "parameters"]
 _PARTY = ["backend", "device", "machine"]

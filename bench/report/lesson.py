@@ -77,9 +77,9 @@ def gather_lesson(findings: Findings, results: Path, own: Path | None = None) ->
     )
 
 
-def sections(lesson: Lesson, findings: Findings) -> tuple[Section, ...]:
+def sections(lesson: Lesson, findings: Findings) -> Iterator[Section]:
     """The first sections of the page, the verdicts at a glance before all."""
-    return tuple(section for section in _sections(lesson, findings) if section is not None)
+    return (section for section in _sections(lesson, findings) if section is not None)
 
 
 def _sections(lesson: Lesson, findings: Findings) -> Iterator[Section | None]:

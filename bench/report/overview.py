@@ -14,8 +14,8 @@ from bench.report import wording
 from bench.report.document import Cell, Column, Record, Section, Table, records, tabulate
 from bench.report.findings import UNRECORDED, Findings, pairs
 from bench.report.grid import grid
+from bench.report.labels import party_names
 from bench.report.language import current, either, say, to_say
-from bench.report.looks import party_names
 
 ROWS_AT_A_GLANCE = 40
 _AS_RECORDED = to_say(

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,9 +23,10 @@ from bench.catalog import MachineProfile, machine_profiles
 from bench.files import atomic
 from bench.report import doubts, ledger, lesson, overview, results
 from bench.report.against import against
+from bench.report.beside import Draw, Promise, beside, here
 from bench.report.chosen import Chosen
 from bench.report.conditions import conditions
-from bench.report.document import Document, Section, Table
+from bench.report.document import FIGURES, Document, Section, Sketch, Table
 from bench.report.energy import energy
 from bench.report.findings import Findings, gather
 from bench.report.frontier import frontier, parts
@@ -36,7 +37,6 @@ from bench.report.serving import serving
 from bench.store import Damaged, read
 
 TITLE, ON_TRIAL = to_say("Wingspan: what was measured"), to_say("Wingspan: the lesson on trial")
-FIGURES = ("winners", "reach", "claims", "memory", "speed", "ratios", "energy")
 EVERYTHING = Chosen()
 _LOADER = PackageLoader("bench.report", "templates")
 _HTML = Environment(loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -70,15 +70,15 @@ def write(folder: Path, out: Path, language: str = "en", chosen: Chosen = EVERYT
     claims beside the lesson's. Each file appears whole or not at all. Raises BadInput for machines that have no runs, BadFile
     for claims or published rows with faults, OSError naming the file where writing fails.
     """
-    runs, steps = read(folder, "runs"), read(folder, "steps", ["run_id", "phase", "duration_s"])
-    readings = read(folder, "readings", ["run_id", "meter", "scope", "value"])
-    damaged = (*runs.damaged, *steps.damaged, *readings.damaged)
-    named = [(_relative(each.path, folder), each.reason) for each in damaged]
-    measured, taken, read_off = (each.rows.to_pandas() for each in (runs, steps, readings))
-    judge = None if chosen.machines else partial(lesson.gather_lesson, results=folder, own=own_claims)
-    document = compose(
-        chosen.of(measured), taken, machine_profiles(), named, read_off, language=language, judge=judge, chosen=chosen
-    )
+    with beside(language) as draw:
+        runs, steps = read(folder, "runs"), read(folder, "steps", ["run_id", "phase", "duration_s"])
+        readings = read(folder, "readings", ["run_id", "meter", "scope", "value"])
+        damaged = (*runs.damaged, *steps.damaged, *readings.damaged)
+        named = [(_relative(each.path, folder), each.reason) for each in damaged]
+        measured, taken, read_off = (each.rows.to_pandas() for each in (runs, steps, readings))
+        judge = None if chosen.machines else partial(lesson.gather_lesson, results=folder, own=own_claims)
+        tables = (chosen.of(measured), taken, machine_profiles(), named, read_off)
+        document = compose(*tables, language=language, judge=judge, chosen=chosen, draw=draw)
     figures = {out / "figures" / f"{figure.name}.svg": figure.svg for figure in document.figures}
     contents = {out / "lesson.html": to_html(document), out / "lesson.md": to_markdown(document), **figures}
     for path, text in contents.items():
@@ -100,20 +100,22 @@ def compose(
     language: str = "en",
     judge: Callable[[Findings], lesson.Lesson] | None = None,
     chosen: Chosen = EVERYTHING,
+    draw: Draw = here,
 ) -> Document:
     """The report on the rows of `runs`, `steps` and `readings`; `damaged` are (path, reason) of files that could not be read.
 
     All of it is in `language`, a code among `bench.report.language.LANGUAGES`, but for what is data. `judge` puts the claims on
-    trial; without it the report is about the runs alone. `chosen` is how the rows were chosen.
+    trial; without it the report is about the runs alone. `chosen` is how the rows were chosen. `draw` begins a figure; those of
+    the runs are begun before the claims are judged, since figures take the longest.
     """
     with speaking(language):
         findings = gather(runs, steps, profiles, damaged, readings)
-        judged = () if judge is None else lesson.sections(judge(findings), findings)
+        measured = _begun([_no_runs()] if findings.runs.empty else _sections(findings), draw)
+        judged = [] if judge is None else _begun(lesson.sections(judge(findings), findings), draw)
         versus = (against(findings, *chosen.machines),) if chosen.machines else ()
-        measured = (_no_runs(),) if findings.runs.empty else _sections(findings)
         copied = (ledger.copies(findings),) if findings.copies else ()
         broken = (ledger.damaged(findings),) if findings.damaged else ()
-        sections = (*judged, *versus, *measured, *copied, *broken)
+        sections = (*_drawn(judged), *versus, *_drawn(measured), *copied, *broken)
         facts = (*overview.facts(findings), *chosen.facts())
         title = say(ON_TRIAL if judged else TITLE)
         return Document(title, overview.questions(findings), facts, sections, language)
@@ -147,13 +149,24 @@ def _no_runs() -> Section:
     return Section("no-runs", say("No runs"), (say(_NO_RUNS),), _COMMANDS)
 
 
-def _sections(findings: Findings) -> tuple[Section, ...]:
+def _begun(sections: Iterable[Section], draw: Draw) -> list[tuple[Section, Promise | None]]:
+    """Each section with the promise of its figure, which is begun as soon as the section is made."""
+    return [(section, draw(section.figure) if isinstance(section.figure, Sketch) else None) for section in sections]
+
+
+def _drawn(begun: Iterable[tuple[Section, Promise | None]]) -> Iterator[Section]:
+    """The sections with what was promised."""
+    for section, promise in begun:
+        yield section if promise is None else replace(section, figure=promise())
+
+
+def _sections(findings: Findings) -> Iterator[Section]:
     makers = (
         *(overview.machines, overview.software, overview.glance, conditions, results.memory, results.speed, results.ratios),
         *(frontier, parts),
         *(ladders, serving, energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run, ledger.provenance),
     )
-    return tuple(section for make in makers if (section := make(findings)) is not None)
+    return (section for make in makers if (section := make(findings)) is not None)
 
 
 def _relative(path: Path, folder: Path) -> str:

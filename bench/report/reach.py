@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from bench.analysis import HELD
 from bench.frontier.reach import AXES, Reach
 from bench.report import wording
-from bench.report.document import Column, Record, Section, filled, tabulate
+from bench.report.document import Column, Record, Section, Sketch, filled, tabulate
 from bench.report.findings import Findings
 from bench.report.frontier import edges
 from bench.report.language import say, to_say
-from bench.report.reach_figure import reach_figure
 
 HELD_SIZES: Mapping[str, Mapping[str, int]] = {
     "model": {"batch_size": 1, "sequence_length": 2048},
@@ -49,9 +48,9 @@ def reach(found: Sequence[Reach], findings: Findings, names: Mapping[str, str]) 
     seen = measured(findings)
     rows = [_row(each, seen.get((each.machine, each.axis, each.method, each.model))) for each in found]
     title = say("Fit frontier")
-    drawn = reach_figure(found, names, {key: row["last_value"] for key, row in seen.items()})
+    sketch = Sketch("reach", (found, names, {key: row["last_value"] for key, row in seen.items()}))
     table = tabulate(say("How far each machine reaches"), rows, filled(_COLUMNS, rows))
-    return Section("reach", title, (say(_TEXT),), figure=drawn, tables=(table,))
+    return Section("reach", title, (say(_TEXT),), figure=sketch, tables=(table,))
 
 
 def measured(findings: Findings) -> dict[tuple[str, str, str, str], Record]:

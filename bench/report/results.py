@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from bench.report import doubts, figures, memory_figure, wording
-from bench.report.document import Cell, Column, Record, Section, Table, filled, records, tabulate
+from bench.report import doubts, wording
+from bench.report.document import Cell, Column, Record, Section, Sketch, Table, filled, records, tabulate
 from bench.report.findings import Findings
 from bench.report.language import say, to_say
 from bench.report.reasons import resaid
@@ -27,6 +27,15 @@ def _reading(row: Record) -> Cell | str:
         return say("first is faster")
     return say("second is faster") if row["high"] < 1 else Cell(say("not told apart"), "quiet")
 
+
+_NAMED = ["work", "method", "workload_digest", "parameters", "backend", "device", "machine"]
+_RATES = [*_NAMED, "outcome", "tier", "tokens_per_s", "clean", "cell"]
+_RATIOS = ["work", "method", "workload_digest", "parameters", "ratio", "low", "high", "implementations"]
+_PEAKS = [
+    *(*_NAMED, "tier", "framework_peak_bytes", "host_peak_bytes", "capacity_bytes", "memory_bytes"),
+    *("n_oom_device", "n_oom_host", "n_over_limit", "n_clean_memory"),
+]
+"""What the figures are made of, and no more, as it may go to a process of its own."""
 
 NOTHING = to_say("Nothing to draw yet: no run has measured this.")
 
@@ -95,7 +104,7 @@ _CAPACITY_NOTE = to_say(
 
 def memory(findings: Findings) -> Section:
     """Peak memory against the machines' capacities."""
-    drawn = memory_figure.memory(findings.summaries, findings.capacities, findings.main_memories)
+    sketch = Sketch("memory", (findings.summaries[_PEAKS], findings.capacities, findings.main_memories))
     names = ("name", "memory_bytes", "capacity_bytes", "source")
     profiles = [{name: getattr(profile, name) for name in names} for profile in findings.drawn_profiles]
     profiles += [
@@ -103,12 +112,11 @@ def memory(findings: Findings) -> Section:
         for name, size in findings.main_memories.items()
     ]
     tables = (tabulate(say("Capacities"), profiles, _CAPACITY, [say(_CAPACITY_NOTE)]),) if profiles else ()
-    return Section("memory", say("Peak memory"), () if drawn else (say(NOTHING),), figure=drawn, tables=tables)
+    return Section("memory", say("Peak memory"), figure=sketch, instead=(say(NOTHING),), tables=tables)
 
 
 def speed(findings: Findings) -> Section:
     """Rates, the table of summaries, and the implementations that it names."""
-    drawn = figures.speed(findings.runs)
     mixed = int((findings.summaries["step_counts"].map(len) > 1).sum())
     pools = to_say(
         "{n} summary pools runs of different numbers of measured steps; no ratio is made of it."
@@ -121,8 +129,8 @@ def speed(findings: Findings) -> Section:
         tabulate(say("Summaries"), rows, columns, notes),
         tabulate(say("Implementations"), _named(findings), _IMPLEMENTATION, [say(_IMPLEMENTATION_NOTE)]),
     )
-    texts = () if drawn else (say(NOTHING),)
-    return Section("speed", say("Rate"), texts, figure=drawn, tables=tables, warnings=findings.warnings)
+    sketch = Sketch("speed", (findings.runs[_RATES],))
+    return Section("speed", say("Rate"), figure=sketch, instead=(say(NOTHING),), tables=tables, warnings=findings.warnings)
 
 
 def _named(findings: Findings) -> list[Record]:
@@ -148,12 +156,15 @@ def ratios(findings: Findings) -> Section:
         (f"R{number}   {above} ÷ {below}", group)
         for number, ((above, below), group) in enumerate(allowed.groupby(["above", "below"], sort=True), 1)
     ]
-    drawn = figures.ratios(pairs)
     none = to_say("No ratio yet: no two parties have done equal work in runs whose times no flag spoils.")
-    texts = (say(_RATIO_TEXT), *(() if drawn else (say(none),)))
+    sketch = Sketch("ratios", ([(title, group[_RATIOS]) for title, group in pairs],))
     tables = tuple(tabulate(title, records(group), _RATIO) for title, group in pairs)
     return Section(
-        "ratios", say("Ratios"), texts, figure=drawn, tables=(*tables, *_refused(findings)), warnings=findings.warnings
+        *("ratios", say("Ratios"), (say(_RATIO_TEXT),)),
+        figure=sketch,
+        instead=(say(none),),
+        tables=(*tables, *_refused(findings)),
+        warnings=findings.warnings,
     )
 
 

@@ -14,8 +14,8 @@ from bench import analysis
 from bench.report import wording
 from bench.report.document import Column, Record, Section, Table, filled, records, tabulate
 from bench.report.findings import UNRECORDED, Findings
+from bench.report.labels import party_names, work_names
 from bench.report.language import say, to_say
-from bench.report.looks import party_names, work_names
 
 _TEXT = to_say(
     "A batch of prompts goes forward together, and every sequence is continued greedily to the same length. Prefill ends when the"

@@ -5,14 +5,17 @@ In: a `WinnerMap` (`bench.refine`). Out: a section with the map drawn, the same 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bench.catalog import MachineProfile
 from bench.claims.claim import TIERS
 from bench.refine.winners import Contest, Flip, WinnerMap
 from bench.report import wording
-from bench.report.document import Column, Record, Section, filled, tabulate
+from bench.report.document import Column, Record, Section, Sketch, filled, tabulate
 from bench.report.language import percent, say, to_say
-from bench.report.winners_figure import leads_by, outcome, winners_figure
 
+SURE = 0.9
+"""Below this probability the winner gets a question mark."""
 MAKERS = ("NVIDIA ", "GeForce ", "Apple ", "Tesla ")
 _TEXT = to_say(
     "Instead of one winner for each row of the lesson: every size by every method at four contexts, on both machines by the best"
@@ -62,7 +65,7 @@ def winners(found: WinnerMap | None, profiles: tuple[MachineProfile, ...]) -> Se
         tables.append(
             tabulate(say("Where the winner flips"), [_flip(each, names) for each in found.flips], _FLIP, [say(_FLIP_TEXT)])
         )
-    return Section("winners", title, (say(_TEXT),), figure=winners_figure(found, names), tables=tuple(tables))
+    return Section("winners", title, (say(_TEXT),), figure=Sketch("winners", (found, names)), tables=tuple(tables))
 
 
 def short_name(profile: MachineProfile) -> str:
@@ -76,6 +79,31 @@ def short_name(profile: MachineProfile) -> str:
 def fit_name(fits: str) -> str:
     """Whether something fits, as `predict` says it, for people."""
     return {"yes": say("yes"), "tight": say("tight"), "no": say("no")}.get(fits, fits)
+
+
+def outcome(each: Contest, names: Mapping[str, str]) -> str:
+    """Who wins, and by how much, in a few words."""
+    if each.winner is None:
+        return say("neither fits") if each.why == "neither fits" else say("not known")
+    name = names.get(each.winner, each.winner)
+    lead = leads_by(each)
+    said = say("{machine} only", machine=name) if each.why == "the only one that fits" else f"{name} {lead}".strip()
+    said = say("{winner}, tight", winner=said) if is_tight(each) else said
+    return said if each.chance is not None and each.chance >= SURE else f"{said} ?"
+
+
+def leads_by(each: Contest) -> str:
+    """The winner's rate over the other's; "" where there is none."""
+    if each.ratio is None or each.winner is None:
+        return ""
+    first = each.winner == each.stacks[0].profile.name
+    return f"{wording.number(each.ratio if first else 1 / each.ratio, 2)}×"
+
+
+def is_tight(each: Contest) -> bool:
+    """Whether the winner itself may not fit."""
+    won = next((stack for stack in each.stacks if stack.profile.name == each.winner), None)
+    return won is not None and won.fit is not None and won.fit.fits == "tight"
 
 
 def _contest(each: Contest, names: dict[str, str]) -> Record:

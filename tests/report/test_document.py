@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.report.document import Cell, Column, Document, Section, records, tabulate
-from bench.report.looks import Drawn
+from bench.report.document import Cell, Column, Document, Drawn, Section, records, tabulate
 
 
 def test_entries_come_from_keys_functions_and_cells() -> None:

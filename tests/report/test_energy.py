@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.report.document import Section, Table
+from bench.report.beside import here
+from bench.report.document import Section, Sketch, Table
 from bench.report.energy import energy
 from bench.report.findings import gather
 
@@ -60,9 +61,11 @@ def test_scopes_are_explained_drawn_apart_and_not_pooled(powered_row: Row) -> No
     rows = [entries(found.tables[0], row) for row in range(2)]
     told = {row["scope"]: row["J per token"] for row in rows}
     assert told == {"gpu-board": "0.750", "soc or wall": ""}
-    assert found.figure is not None
-    assert found.figure.title.endswith(": gpu-board, soc, wall")
-    assert "in a panel per method and scope" in found.figure.svg
+    assert isinstance(found.figure, Sketch)
+    drawn = here(found.figure)()
+    assert drawn is not None
+    assert drawn.title.endswith(": gpu-board, soc, wall")
+    assert "in a panel per method and scope" in drawn.svg
 
 
 def test_a_wall_meter_stands_apart_with_its_own_scope(run_row: Row) -> None:
@@ -71,7 +74,8 @@ def test_a_wall_meter_stands_apart_with_its_own_scope(run_row: Row) -> None:
     assert (told["wall meter: power"], told["wall meter: energy, J"]) == ("210 W", "2,100")
     assert "wall: everything behind the plug" in found.texts[1]
     assert "not recorded" not in found.texts[1]
-    assert found.figure is None
+    assert isinstance(found.figure, Sketch)
+    assert here(found.figure)() is None
 
 
 def test_watts_without_a_scope_are_labelled_as_such(powered_row: Row) -> None:

@@ -3,7 +3,9 @@
 from judgements import claim, estimate, judged, texts, winner_claim
 
 from bench.report import evidence
-from bench.report.document import Detail
+from bench.report.beside import here
+from bench.report.document import Detail, Sketch
+from bench.report.figures.claims import claims
 
 
 def detail(each: object) -> Detail:
@@ -79,5 +81,5 @@ def test_a_winner_is_told_by_the_ratio_or_as_the_only_one() -> None:
 def test_all_claims_of_a_number_are_drawn() -> None:
     section = evidence.one_by_one([judged()])
     assert section is not None
-    assert section.figure is not None
-    assert section.figure.name == "claims"
+    assert isinstance(section.figure, Sketch)
+    assert here(section.figure)() == claims([judged()])

@@ -50,7 +50,7 @@ def test_many_texts_were_found() -> None:
 
 
 def test_no_text_is_pieced_together_before_it_is_said() -> None:
-    found = {path.name: said.pieced_together(path.read_text("utf-8")) for path in said.SOURCES.glob("*.py")}
+    found = {str(path): said.pieced_together(path.read_text("utf-8")) for path in said.SOURCES.rglob("*.py")}
     assert {name: lines for name, lines in found.items() if lines} == {}
     assert said.pieced_together('say(f"{n} runs")') == said.pieced_together('say("a" + b)') == [1]
 

@@ -124,6 +124,8 @@ def test_every_run_stands_there_with_its_outcome_and_reason(lesson: str, lesson_
 
 
 def test_the_figures_stand_in_the_page_and_are_described(lesson: str) -> None:
+    assert "No ratio yet" not in lesson
+    assert "Nothing to draw yet" not in lesson
     elements = Elements(lesson)
     assert elements.tags.count("svg") == 4
     assert elements.values("role").count("img") == 4

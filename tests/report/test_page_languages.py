@@ -14,7 +14,7 @@ import said
 from ladder_rows import whole_ladder
 
 from bench.catalog import machine_profiles
-from bench.report.document import Document, Section
+from bench.report.document import Document, Drawn, Section
 from bench.report.language import LANGUAGES
 from bench.report.page import compose, to_html, to_markdown, write
 
@@ -94,8 +94,8 @@ def texts(document: Document) -> Iterator[str]:
 
 
 def _texts(section: Section) -> Iterator[str]:
-    yield from (section.title, *section.texts, *section.warnings)
-    if section.figure:
+    yield from (section.title, *section.texts, *section.instead, *section.warnings)
+    if isinstance(section.figure, Drawn):
         yield from (section.figure.title, section.figure.caption)
         yield from re.findall(r"<(?:title|desc) [^>]*>([^<]*)", section.figure.svg)
     for table in section.tables:

@@ -11,7 +11,8 @@ from advised import MAC, PC
 
 from bench.frontier.reach import Reach
 from bench.report import reach
-from bench.report.document import Section
+from bench.report.beside import here
+from bench.report.document import Section, Sketch
 from bench.report.findings import Findings, gather
 
 Row = Callable[..., dict[str, Any]]
@@ -82,6 +83,6 @@ def test_a_measured_edge_is_drawn(run_row: Row, failed_row: Row) -> None:
     without, with_runs = (reach.reach(FOUND, found, NAMES) for found in (nothing(), edge(run_row, failed_row)))
     assert without is not None
     assert with_runs is not None
-    assert without.figure is not None
-    assert with_runs.figure is not None
-    assert without.figure.svg != with_runs.figure.svg
+    assert isinstance(without.figure, Sketch)
+    assert isinstance(with_runs.figure, Sketch)
+    assert here(without.figure)() != here(with_runs.figure)()

@@ -10,7 +10,8 @@ import pandas as pd
 
 from bench.catalog import machine_profiles
 from bench.report import results
-from bench.report.document import Table
+from bench.report.beside import here
+from bench.report.document import Sketch, Table
 from bench.report.findings import Findings, gather
 
 Row = Callable[..., dict[str, Any]]
@@ -55,7 +56,8 @@ def test_a_stand_in_shows_its_peak_and_no_rate(run_row: Row) -> None:
     summary = entries(section.tables[0])
     assert summary["tokens/s"] == ""
     assert summary["peak, framework"] == "20.0 GB"
-    assert section.figure is None
+    assert isinstance(section.figure, Sketch)
+    assert here(section.figure)() is None
 
 
 def test_implementations_are_spelt_out(run_row: Row) -> None:
@@ -99,7 +101,8 @@ def test_refused_comparisons_of_one_reason_stand_together(run_row: Row, failed_r
     rows = [run_row(model=model) for model in ("llama-3.2-1b", "qwen3-4b")]
     rows += [failed_row("oom_device", "full", model=model, backend="hf") for model in ("llama-3.2-1b", "qwen3-4b")]
     section = results.ratios(findings(*rows))
-    assert section.figure is None
+    assert isinstance(section.figure, Sketch)
+    assert here(section.figure)() is None
     refused = entries(section.tables[0])
     assert refused["refused, as"] == "hf@cuda on mac-studio-m3-ultra has no clean run (1 oom_device)"
     assert refused["workloads"] == "llama-3.2-1b lora, qwen3-4b lora"
@@ -120,7 +123,7 @@ def test_the_main_memory_of_an_unlisted_machine_is_told_too(run_row: Row) -> Non
 
 def test_without_anything_to_draw_it_says_so(failed_row: Row) -> None:
     nothing = findings(failed_row("unsupported", "no", parameters=None))
-    assert results.memory(nothing).texts == results.speed(nothing).texts == (results.NOTHING,)
+    assert results.memory(nothing).instead == results.speed(nothing).instead == (results.NOTHING,)
 
 
 def test_rates_that_stand_apart_are_noted_by_their_run(run_row: Row) -> None:

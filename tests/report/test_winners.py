@@ -1,16 +1,19 @@
 """The winner map as a section."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from advised import MAC, PC, machine, model, world
 
 from bench.advise.stack import Known
 from bench.refine.gather import gathered_map
-from bench.refine.winners import WinnerMap
+from bench.refine.winners import Contest, WinnerMap
 from bench.report import winners
 from bench.report.document import Section
 from bench.report.language import LANGUAGES, speaking
 
+NAMES = {PC: "RTX 4090", MAC: "M3 Ultra"}
 MACHINES = (machine(PC), machine(MAC))
 
 
@@ -96,3 +99,33 @@ def test_machines_have_short_names() -> None:
 def test_the_map_is_told_in_every_language(code: str, found: WinnerMap) -> None:
     with speaking(code):
         assert winners.winners(found, MACHINES) is not None
+
+
+def contest(found: WinnerMap, name: str, method: str = "lora") -> Contest:
+    return next(each for each in found.contests if each.model == model(name).name and each.method == method)
+
+
+def test_outcomes_are_told_in_a_few_words(found: WinnerMap) -> None:
+    assert winners.outcome(contest(found, "8b"), NAMES) == "RTX 4090 8.8×"
+    assert winners.outcome(contest(found, "14b"), NAMES) == "M3 Ultra only"
+    assert winners.outcome(contest(found, "70b"), NAMES) == "neither fits"
+    assert winners.outcome(replace(contest(found, "70b"), why="not known"), NAMES) == "not known"
+
+
+def test_a_choice_that_is_not_sure_has_a_question_mark(found: WinnerMap) -> None:
+    assert winners.outcome(replace(contest(found, "8b"), chance=0.7), NAMES) == "RTX 4090 8.8× ?"
+
+
+def test_a_winner_that_may_not_fit_is_called_tight(found: WinnerMap) -> None:
+    sure = contest(found, "8b")
+    first = sure.stacks[0]
+    assert first.fit is not None
+    tight = replace(sure, stacks=(replace(first, fit=replace(first.fit, fits="tight")), sure.stacks[1]))
+    assert (winners.is_tight(sure), winners.is_tight(tight)) == (False, True)
+    assert winners.outcome(tight, NAMES) == "RTX 4090 8.8×, tight"
+
+
+def test_the_lead_is_the_winners_over_the_others(found: WinnerMap) -> None:
+    sure = contest(found, "8b")
+    assert winners.leads_by(replace(sure, winner=MAC, ratio=0.5)) == "2.0×"
+    assert winners.leads_by(replace(sure, ratio=None)) == ""

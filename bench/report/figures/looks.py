@@ -1,6 +1,6 @@
-"""What the figures share: names of parties and workloads, a look for each party, axes and legends.
+"""What the figures share: a look for each party, axes and legends.
 
-In: frames of `bench.analysis`. Out: labels, and marks on matplotlib axes. A party keeps its colour and its mark in all figures
+In: the names of parties, the sizes of models. Out: marks on matplotlib axes. A party keeps its colour and its mark in all figures
 of a report, and differs from the others in both, so that no figure rests on colour alone.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -18,20 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.report import wording
-from bench.report.language import say
 
 INK, QUIET, ACCENT = "#202124", "#5f6368", "#1a5fb4"
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "p")
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One figure: `name` is its file's stem and the prefix of its ids; `caption` names evidence, meter and omissions."""
-
-    name: str
-    title: str
-    caption: str
-    svg: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +43,6 @@ def looks_of(parties: Iterable[str]) -> Looks:
         dict(zip(names, palette, strict=True)),
         {name: _MARKERS[index % len(_MARKERS)] for index, name in enumerate(names)},
     )
-
-
-def party_names(frame: pd.DataFrame, prefix: str = "") -> pd.Series[str]:
-    """`backend@device on machine` for each row of a frame with these columns (their names preceded by `prefix`)."""
-    backend, device, machine = (frame[prefix + name] for name in ("backend", "device", "machine"))
-    return backend + "@" + device + f" {say('on')} " + machine
-
-
-def work_names(frame: pd.DataFrame) -> pd.Series[str]:
-    """The workload of each row, its method left out; the digest's start behind it where one name stands for several."""
-    names = pd.Series(
-        [_without(work, method) for work, method in zip(frame["work"], frame["method"], strict=True)], frame.index, dtype=object
-    )
-    several = frame.groupby("work")["workload_digest"].transform("nunique") > 1
-    return names.where(~several, names + " #" + frame["workload_digest"].str[:6])
-
-
-def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows by method, then by model size (unknown last), then by name."""
-    return frame.sort_values(["method", "parameters", "work", "workload_digest"], kind="stable")
 
 
 def size_axis(axis: Axis, values: Sequence[float], limits: tuple[float, float] | None = None) -> None:
@@ -103,7 +71,3 @@ def bare(ax: Axes) -> None:
     """No frame but the left and lower edge, no tick marks."""
     sns.despine(ax=ax)
     ax.tick_params(length=0)
-
-
-def _without(work: str, method: str) -> str:
-    return work.replace(f"/{method}", "", 1)

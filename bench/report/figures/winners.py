@@ -15,16 +15,16 @@ from matplotlib.patches import Rectangle
 
 from bench.refine.winners import Contest, WinnerMap
 from bench.report import wording
-from bench.report.dots import WIDTH_IN
+from bench.report.document import Drawn
+from bench.report.figures.dots import WIDTH_IN
+from bench.report.figures.looks import INK, QUIET
+from bench.report.figures.svg import drawing, to_svg
 from bench.report.language import say, to_say
-from bench.report.looks import INK, QUIET, Drawn
-from bench.report.svg import drawing, to_svg
+from bench.report.winners import is_tight, outcome
 
 ROW_IN = 0.34
 MARKS, INKS, FILLS = ("s", "o"), ("#1a5fb4", "#a04000"), ("#dbe8fa", "#fbe3cf")
 NEITHER = "#eceef0"
-SURE = 0.9
-"""Below this probability the winner gets a question mark."""
 _TITLE = to_say("Who should do it, by method, size and context")
 _CAPTION = to_say(
     "Each field names the machine that is the likelier one to choose: it fits, and the other does not or is slower. The factor is"
@@ -34,7 +34,7 @@ _CAPTION = to_say(
 )
 
 
-def winners_figure(found: WinnerMap, names: Mapping[str, str]) -> Drawn | None:
+def winners(found: WinnerMap, names: Mapping[str, str]) -> Drawn | None:
     """The map; `names` are short ones, by machine."""
     if not found.contests:
         return None
@@ -67,6 +67,10 @@ def _panel(ax: Axes, method: str, group: Sequence[Contest], machines: tuple[str,
     at = {(models.index(each.model), contexts.index(each.sequence_length)): each for each in group}
     for (column, row), each in at.items():
         _field(ax, column, row, each, machines, names)
+    for place, machine in enumerate(machines):
+        won = [field for field, each in at.items() if each.winner == machine]
+        marks = [column - 0.42 for column, _ in won], [row for _, row in won]
+        ax.scatter(*marks, marker=MARKS[place], c=INKS[place], s=22, zorder=3)
     _flips(ax, at)
     ax.set_xlim(-0.5, len(models) - 0.5)
     ax.set_ylim(len(contexts) - 0.5, -0.5)
@@ -85,8 +89,6 @@ def _field(ax: Axes, column: int, row: int, each: Contest, machines: tuple[str, 
     ax.add_patch(
         Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, facecolor=fill, edgecolor="#ffffff", lw=0, hatch=hatch, zorder=1)
     )
-    if place is not None:
-        ax.scatter([column - 0.42], [row], marker=MARKS[place], c=INKS[place], s=22, zorder=3)
     text = outcome(each, names)
     ax.text(column - 0.35, row, text, ha="left", va="center", fontsize=7.2, color=QUIET if place is None else INK, zorder=3)
 
@@ -98,31 +100,6 @@ def _flips(ax: Axes, at: Mapping[tuple[int, int], Contest]) -> None:
             ax.plot([column + 0.5, column + 0.5], [row - 0.5, row + 0.5], color=INK, lw=2, zorder=4, solid_capstyle="butt")
         if below is not None and below.winner != each.winner:
             ax.plot([column - 0.5, column + 0.5], [row + 0.5, row + 0.5], color=INK, lw=2, zorder=4, solid_capstyle="butt")
-
-
-def outcome(each: Contest, names: Mapping[str, str]) -> str:
-    """Who wins, and by how much, in a few words."""
-    if each.winner is None:
-        return say("neither fits") if each.why == "neither fits" else say("not known")
-    name = names.get(each.winner, each.winner)
-    lead = leads_by(each)
-    said = say("{machine} only", machine=name) if each.why == "the only one that fits" else f"{name} {lead}".strip()
-    said = say("{winner}, tight", winner=said) if is_tight(each) else said
-    return said if each.chance is not None and each.chance >= SURE else f"{said} ?"
-
-
-def leads_by(each: Contest) -> str:
-    """The winner's rate over the other's; "" where there is none."""
-    if each.ratio is None or each.winner is None:
-        return ""
-    first = each.winner == each.stacks[0].profile.name
-    return f"{wording.number(each.ratio if first else 1 / each.ratio, 2)}×"
-
-
-def is_tight(each: Contest) -> bool:
-    """Whether the winner itself may not fit."""
-    won = next((stack for stack in each.stacks if stack.profile.name == each.winner), None)
-    return won is not None and won.fit is not None and won.fit.fits == "tight"
 
 
 def _description(found: WinnerMap, names: Mapping[str, str]) -> str:

@@ -19,10 +19,10 @@ from bench.claims.rules import band
 from bench.claims.told import SCALES
 from bench.report import wording
 from bench.report.amounts import unit_name
-from bench.report.dots import WIDTH_IN, label_rows
+from bench.report.document import Drawn
+from bench.report.figures.dots import WIDTH_IN, label_rows
+from bench.report.figures.svg import drawing, to_svg
 from bench.report.language import digits, say
-from bench.report.looks import Drawn
-from bench.report.svg import drawing, to_svg
 
 MARKERS: dict[Tier, str] = {"measured": "o", "stand-in": "s", "published": "D", "predicted": "^"}
 COLOURS: dict[Tier, str] = {"measured": "#0b6e4f", "stand-in": "#8a5a00", "published": "#1a5fb4", "predicted": "#6b4c9a"}
@@ -31,7 +31,7 @@ LEAST = 1e-4
 """Of a claim's own number: what lies further below is drawn at the edge."""
 
 
-def claims_figure(judged: Sequence[Judged]) -> Drawn | None:
+def claims(judged: Sequence[Judged]) -> Drawn | None:
     """Every claim of a number that has evidence, against it."""
     panels: dict[str, list[Judged]] = {}
     for each in judged:
@@ -60,14 +60,15 @@ def _figure(panels: dict[str, list[Judged]]) -> Figure:
     for ax, (unit, group) in zip(axes, panels.items(), strict=True):
         _panel(ax, unit, group)
     marks = [
-        Line2D([], [], color=COLOURS[tier], marker=MARKERS[tier], ls="", label=wording.tier(tier)) for tier in _tiers(panels)
+        Line2D([], [], color=COLOURS[tier], marker=MARKERS[tier], ls="", label=wording.tier(tier))
+        for tier in _tiers([each for group in panels.values() for each in group])
     ]
     figure.legend(handles=marks, loc="outside upper left", ncols=4, fontsize=8.5, handletextpad=0.3)
     return figure
 
 
-def _tiers(panels: dict[str, list[Judged]]) -> list[Tier]:
-    there = {each.tiers[0] for group in panels.values() for each in group}
+def _tiers(group: Sequence[Judged]) -> list[Tier]:
+    there = {each.tiers[0] for each in group}
     return [tier for tier in TIERS if tier in there]
 
 
@@ -77,10 +78,10 @@ def _panel(ax: Axes, unit: str, group: Sequence[Judged]) -> None:
     ax.set_xscale("log")
     low, high = min(min(each) for each in spans) / 1.5, max(max(each) for each in spans) * 1.5
     ax.set_xlim(low, high)
-    for place, each in enumerate(group):
-        start, end = _band(each, scale, low, high)
-        ax.barh(place, end - start, left=start, height=0.62, color=BAND, zorder=1)
-        _mark(ax, place, each, scale)
+    bands = [_band(each, scale, low, high) for each in group]
+    ax.barh(range(len(group)), [end - start for start, end in bands], 0.62, [start for start, _ in bands], color=BAND, zorder=1)
+    for tier in _tiers(group):
+        _marks(ax, tier, [(place, each) for place, each in enumerate(group) if each.tiers[0] == tier], scale)
     label_rows(ax, [wording.shorten(each.claim.id) for each in group])
     ax.set_title(unit_name(unit), loc="left", fontsize=9, fontweight="bold")
     ax.xaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 2000 else (1.0,)))
@@ -88,12 +89,14 @@ def _panel(ax: Axes, unit: str, group: Sequence[Judged]) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(f"{value:,.10g}")))
 
 
-def _mark(ax: Axes, place: int, each: Judged, scale: float) -> None:
-    assert each.value is not None
-    tier = each.tiers[0]
-    if each.low is not None and each.high is not None and each.low > 0:
-        ax.hlines(place, each.low / scale, each.high / scale, colors=COLOURS[tier], lw=1.8, zorder=2)
-    ax.scatter([each.value / scale], [place], c=COLOURS[tier], marker=MARKERS[tier], s=30, zorder=3)
+def _marks(ax: Axes, tier: Tier, placed: Sequence[tuple[int, Judged]], scale: float) -> None:
+    """What the evidence of one tier gives, and the intervals that it has."""
+    found = [(place, each.low, each.high) for place, each in placed]
+    spans = [(place, low / scale, high / scale) for place, low, high in found if low is not None and high is not None and low > 0]
+    lows, highs = [low for _, low, _ in spans], [high for _, _, high in spans]
+    ax.hlines([place for place, _, _ in spans], lows, highs, colors=COLOURS[tier], lw=1.8, zorder=2)
+    values = [(each.value or 0.0) / scale for _, each in placed]
+    ax.scatter(values, [place for place, _ in placed], c=COLOURS[tier], marker=MARKERS[tier], s=30, zorder=3)
 
 
 def _band(each: Judged, scale: float, low: float, high: float) -> tuple[float, float]:

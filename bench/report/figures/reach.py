@@ -17,11 +17,12 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from bench.frontier.reach import Reach
 from bench.report import wording
-from bench.report.dots import WIDTH_IN
+from bench.report.document import Drawn
+from bench.report.figures.dots import WIDTH_IN
+from bench.report.figures.looks import INK, bare, size_axis
+from bench.report.figures.svg import drawing, to_svg
+from bench.report.figures.winners import INKS, MARKS
 from bench.report.language import say, to_say
-from bench.report.looks import INK, Drawn, bare, size_axis
-from bench.report.svg import drawing, to_svg
-from bench.report.winners_figure import INKS, MARKS
 
 Key = tuple[str, str, str, str]
 _ROWS = {"sequence_length": to_say("longest sequence, tokens"), "batch_size": to_say("largest batch")}
@@ -33,7 +34,7 @@ _CAPTION = to_say(
 )
 
 
-def reach_figure(found: Sequence[Reach], names: Mapping[str, str], measured: Mapping[Key, Any]) -> Drawn | None:
+def reach(found: Sequence[Reach], names: Mapping[str, str], measured: Mapping[Key, Any]) -> Drawn | None:
     """The figure, without the largest models; `names` are short ones, by machine."""
     along = [each for each in found if each.axis in _ROWS]
     if not along:
@@ -87,21 +88,20 @@ def _sizes(ax: Axes, sizes: Sequence[int]) -> None:
 
 def _line(ax: Axes, mine: Sequence[Reach], place: int, least: float) -> None:
     colour, mark = INKS[place % 2], MARKS[place % 2]
-    fits = [each for each in mine if each.likely is not None]
     shift = (0.97, 1.03)[place % 2]
-    ax.plot(
-        [each.parameters * shift for each in fits], [float(each.likely or 0) for each in fits], color=colour, lw=1.2, zorder=2
-    )
+    fits, fails = ([each for each in mine if (each.likely is None) == lacks] for lacks in (False, True))
+    spans = [each for each in mine if each.high is not None]
+    ends = [float(each.low or least) for each in spans], [float(each.high or 0) for each in spans]
+    x, y = [each.parameters * shift for each in fits], [float(each.likely or 0) for each in fits]
+    ax.plot(x, y, color=colour, lw=1.2, zorder=2)
+    ax.vlines([each.parameters * shift for each in spans], *ends, colors=colour, lw=2, alpha=0.45, zorder=2)
+    none = [each.parameters * shift for each in fails]
+    ax.scatter(none, [least] * len(none), marker=mark, facecolors="white", edgecolors=colour, s=26, zorder=3)
+    ax.scatter(x, y, marker=mark, c=colour, s=26, zorder=3)
     for each in mine:
-        x = each.parameters * shift
-        if each.high is not None:
-            ax.vlines(x, each.low or least, each.high, colors=colour, lw=2, alpha=0.45, zorder=2)
-        if each.likely is None:
-            ax.scatter([x], [least], marker=mark, facecolors="white", edgecolors=colour, s=26, zorder=3)
-            continue
-        ax.scatter([x], [each.likely], marker=mark, c=colour, s=26, zorder=3)
-        if each.ends_the_search:
-            ax.annotate("↑", (x, int(each.likely)), (0, 4), textcoords="offset points", color=colour, ha="center", fontsize=9)
+        if each.likely is not None and each.ends_the_search:
+            at = (each.parameters * shift, int(each.likely))
+            ax.annotate("↑", at, (0, 4), textcoords="offset points", color=colour, ha="center", fontsize=9)
 
 
 def _runs(ax: Axes, mine: Sequence[Reach], measured: Mapping[Key, Any]) -> None:

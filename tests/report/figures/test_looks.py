@@ -1,12 +1,11 @@
-"""Names and looks that figures and tables share."""
+"""The look of each party, and axes of model sizes."""
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from bench.report import looks
+from bench.report.figures import looks
 
 
 def test_parties_differ_in_colour_and_in_mark_up_to_ten() -> None:
@@ -21,29 +20,6 @@ def test_beyond_ten_colours_still_differ() -> None:
 def test_looks_do_not_depend_on_the_order_of_parties() -> None:
     assert looks.looks_of(["b", "a", "b"]) == looks.looks_of(["a", "b"])
     assert looks.looks_of(["b", "a"]).only({"b"}) == ["b"]
-
-
-def test_a_workload_is_named_without_its_method_and_with_its_digest_where_the_name_is_not_enough() -> None:
-    frame = pd.DataFrame(
-        {
-            "work": ["m/lora", "m/lora", "n/lora/batch_size=4"],
-            "method": ["lora"] * 3,
-            "workload_digest": ["abcdef99", "123456ff", "ffffff00"],
-        }
-    )
-    assert list(looks.work_names(frame)) == ["m #abcdef", "m #123456", "n/batch_size=4"]
-
-
-def test_rows_go_by_method_then_size_unknown_last() -> None:
-    frame = pd.DataFrame(
-        {
-            "method": ["lora", "full", "lora", "lora"],
-            "parameters": [9e9, 5.0, None, 1e9],
-            "work": list("abcd"),
-            "workload_digest": "",
-        }
-    )
-    assert list(looks.in_order(frame)["work"]) == ["b", "d", "a", "c"]
 
 
 @pytest.mark.parametrize(

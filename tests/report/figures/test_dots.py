@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.report import dots
+from bench.report.figures import dots
 
 
 def test_rows_are_thinned_in_each_panel_and_the_rest_counted() -> None:

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from bench.report.svg import drawing, numbered, rounded, to_svg
+from bench.report.figures.svg import drawing, numbered, rounded, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -3,7 +3,7 @@
 from advised import MAC, PC
 
 from bench.frontier.reach import Reach
-from bench.report.reach_figure import reach_figure
+from bench.report.figures.reach import reach
 
 NAMES = {PC: "RTX 4090", MAC: "M3 Ultra"}
 
@@ -23,19 +23,19 @@ FOUND = [
 
 
 def test_largest_models_alone_are_not_drawn() -> None:
-    assert reach_figure([made("model", 3)], NAMES, {}) is None
+    assert reach([made("model", 3)], NAMES, {}) is None
 
 
 def test_the_text_alternative_names_the_machines() -> None:
-    drawn = reach_figure(FOUND, NAMES, {})
+    drawn = reach(FOUND, NAMES, {})
     assert drawn is not None
     assert "what fits on RTX 4090, M3 Ultra" in drawn.svg
 
 
 def test_what_does_not_fit_at_all_is_drawn_too() -> None:
-    assert reach_figure(FOUND, NAMES, {}) != reach_figure([each for each in FOUND if each.likely], NAMES, {})
-    assert reach_figure([made("batch_size", None)], NAMES, {}) is not None
+    assert reach(FOUND, NAMES, {}) != reach([each for each in FOUND if each.likely], NAMES, {})
+    assert reach([made("batch_size", None)], NAMES, {}) is not None
 
 
 def test_the_same_edges_give_the_same_bytes() -> None:
-    assert reach_figure(FOUND, NAMES, {}) == reach_figure(FOUND, NAMES, {})
+    assert reach(FOUND, NAMES, {}) == reach(FOUND, NAMES, {})

@@ -1,7 +1,7 @@
 """Rates of training and serving and their ratios, drawn.
 
 In: prepared runs and comparisons (`bench.analysis`). Out: figures as SVG text, each with a caption that names the evidence and
-whatever was left out. A figure without anything to show is None. (Peak memory is drawn in `bench.report.memory_figure`.)
+whatever was left out. A figure without anything to show is None. (Peak memory is drawn in `bench.report.figures.memory`.)
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.report import wording
-from bench.report.dots import WIDTH_IN, dot_plot, label_rows, left_out_text, rows_shown
+from bench.report.document import Drawn
+from bench.report.figures.dots import WIDTH_IN, dot_plot, label_rows, left_out_text, rows_shown
+from bench.report.figures.looks import ACCENT, INK, QUIET
+from bench.report.figures.svg import drawing, to_svg
+from bench.report.labels import in_order, party_names, work_names
 from bench.report.language import digits, say, to_say
-from bench.report.looks import ACCENT, INK, QUIET, Drawn, in_order, party_names, work_names
-from bench.report.svg import drawing, to_svg
 
 PAIRS, ROWS_PER_PAIR = 8, 12
 

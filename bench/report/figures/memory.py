@@ -19,9 +19,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from bench.report import wording
+from bench.report.document import Drawn
+from bench.report.figures.looks import INK, QUIET, Looks, bare, legend, looks_of, size_axis
+from bench.report.figures.svg import drawing, to_svg
+from bench.report.labels import party_names
 from bench.report.language import say, to_say
-from bench.report.looks import INK, QUIET, Drawn, Looks, bare, legend, looks_of, party_names, size_axis
-from bench.report.svg import drawing, to_svg
 
 METERS = {
     "framework_peak_bytes": to_say("peak by the framework's counter"),

@@ -16,8 +16,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from bench.intervals import geometric_mean
 from bench.report import wording
+from bench.report.figures.looks import Looks, bare, legend, looks_of
 from bench.report.language import digits, say, to_say
-from bench.report.looks import Looks, bare, legend, looks_of
 
 ROWS_PER_PANEL = 16
 WIDTH_IN = 9.4

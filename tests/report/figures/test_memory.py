@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bench import analysis
-from bench.report.memory_figure import METERS, memory, peaks
+from bench.report.figures.memory import METERS, memory, peaks
 
 Row = Callable[..., dict[str, Any]]
 FRAMEWORK, HOST = METERS["framework_peak_bytes"], METERS["host_peak_bytes"]
