@@ -124,7 +124,7 @@ def _answer(technique: str, clue: Clue, finding: Mapping[str, Any], now: str) ->
     """What was found, qualified by the clue's reason; where nothing could be looked for, what the clue's source says."""
     if finding["found"] == "untried":
         return unprobed(technique, clue, finding["reason"])
-    qualified = clue.reason if finding["found"] != "unknown" else ""
+    qualified = clue.why if finding["found"] != "unknown" else ""
     reason = "; ".join(part for part in (finding["reason"], qualified) if part)
     return Answer(
         technique=technique,
@@ -148,7 +148,7 @@ def unprobed(technique: str, clue: Clue, why: str) -> Answer:
         home=clue.home,
         has=clue.says or "unknown",
         probed=False,
-        reason=clue.reason if clue.says else f"not probed: {why}",
+        reason=clue.why if clue.says else f"not probed: {why}",
         versions={},
         asked=clue.probe.asked,
         source=clue.source,

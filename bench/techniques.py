@@ -9,7 +9,7 @@ stack runs. A row adds a technique; nothing here has to change.
     use = {en = "…", fr = "…", ro = "…"}                                      # what it is good for
     hf = [{of = ["bitsandbytes"], look = "bitsandbytes.nn:LinearNF4"}]
     unsloth = [{on = ["cuda"], …}, {on = ["metal"], …}]                       # one clue for each device, or for both
-    mlx = [{of = ["mlx", "mlx-lm"], words = ["nf4"], says = "no", reason = "…", source = "…"}]
+    mlx = [{of = ["mlx", "mlx-lm"], words = ["nf4"], says = "no", reason = {en = "…", …}, source = "…"}]
 """
 
 from __future__ import annotations
@@ -55,15 +55,20 @@ class Clue:
     """How to know whether a stack has a technique on a device.
 
     `probe` is what to look for in the installed packages. `says` is what `source` says where that cannot be looked for, `reason`
-    why; a reason without `says` qualifies what is found.
+    why, by language; a reason without `says` qualifies what is found.
     """
 
     stack: Stack
     home: Home
     probe: Probe
     says: Says | None = None
-    reason: str = ""
+    reason: Mapping[Language, str] | None = None
     source: str = ""
+
+    @property
+    def why(self) -> str:
+        """The reason in English, as it is stored; "" where there is none."""
+        return self.reason["en"] if self.reason else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +105,7 @@ class _Clue(_Strict):
     words: Texts | None = None
     within: Text | None = None
     says: Says | None = None
-    reason: Text | None = None
+    reason: _Text | None = None
     source: Text | None = None
 
 
@@ -223,7 +228,8 @@ def _clue(stack: Stack, home: Home, row: _Clue) -> Clue:
         within=row.within or "",
         read=stack in READ,
     )
-    return Clue(stack=stack, home=home, probe=probe, says=row.says, reason=row.reason or "", source=row.source or "")
+    reason = None if row.reason is None else _texts(row.reason)
+    return Clue(stack=stack, home=home, probe=probe, says=row.says, reason=reason, source=row.source or "")
 
 
 def _texts(said: _Text) -> Mapping[Language, str]:

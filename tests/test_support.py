@@ -71,7 +71,7 @@ def test_every_stack_has_a_child_of_its_own_and_every_place_an_answer(monkeypatc
 
 
 def test_a_reason_qualifies_what_is_found_but_not_what_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = technique(hf_cuda={"reason": "with a catch"})
+    known = technique(hf_cuda={"reason": {"en": "with a catch"}})
     child(monkeypatch, lambda probe: FOUND)
     assert probe_all((known,)).answers[0].reason == "there; with a catch"
     child(monkeypatch, lambda probe: {**FOUND, "found": "unknown"})
@@ -80,7 +80,7 @@ def test_a_reason_qualifies_what_is_found_but_not_what_is_doubtful(monkeypatch: 
 
 def test_what_could_not_be_probed_is_as_the_source_says_or_unknown_and_never_no(monkeypatch: pytest.MonkeyPatch) -> None:
     child(monkeypatch, lambda probe: UNTRIED)
-    said = {"says": "no", "reason": "it refuses", "source": "its files"}
+    said = {"says": "no", "reason": {"en": "it refuses"}, "source": "its files"}
     hf, card, *_ = probe_all((technique(unsloth_cuda=said),)).answers
     assert (hf.has, hf.probed, hf.reason) == ("unknown", False, "not probed: thing not installed in this environment")
     assert (card.has, card.probed, card.reason, card.evidence) == ("no", False, "it refuses", "its files")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reading.strict import BadFile
-from bench.techniques import LANGUAGES, PLACES, TECHNIQUES, read_techniques
+from bench.techniques import LANGUAGES, PLACES, TECHNIQUES, Language, Technique, read_techniques
 
 ROW = """
 [[technique]]
@@ -22,9 +23,9 @@ use = {en = "small", fr = "petit", ro = "mic"}
 hf = [{of = ["bitsandbytes"], look = "bitsandbytes.nn:LinearNF4"}]
 unsloth = [
     {on = ["cuda"], of = ["unsloth"], look = "unsloth.kernels.nf4:dequantize_nf4"},
-    {on = ["metal"], says = "no", reason = "not so", source = "its files"},
+    {on = ["metal"], says = "no", reason = {en = "not so", fr = "non", ro = "nu"}, source = "its files"},
 ]
-mlx = [{of = ["mlx"], words = ["nf4"], says = "no", reason = "other formats", source = "its documentation"}]
+mlx = [{of = ["mlx"], words = ["nf4"], says = "no", reason = {en = "others", fr = "autres", ro = "altele"}, source = "its manual"}]
 """
 
 
@@ -57,8 +58,13 @@ def test_each_clue_can_be_answered_and_what_is_only_said_has_its_source() -> Non
             assert not clue.probe.asked or clue.probe.distributions, technique.id
 
 
+def _reasons(technique: Technique) -> list[Mapping[Language, str]]:
+    return [clue.reason for clue in technique.clues.values() if clue.reason]
+
+
 def test_romanian_is_written_with_a_comma_below_and_french_with_its_accents() -> None:
-    said = {language: " ".join(each.title[language] + each.use[language] for each in read_techniques()) for language in LANGUAGES}
+    texts = [each for known in read_techniques() for each in (known.title, known.use, *_reasons(known))]
+    said = {language: " ".join(text[language] for text in texts) for language in LANGUAGES}
     assert not set("şţŞŢ") & set(said["ro"])
     assert set("ășțâî") <= set(said["ro"])
     assert set("éèà") <= set(said["fr"])
@@ -73,14 +79,15 @@ def test_a_sound_row_has_no_fault(tmp_path: Path) -> None:
     [
         ('id = "nf4"', 'id = "NF 4"', "\"NF 4\".id: use small letters, digits and '-' only"),
         (', ro = "mic"', "", "technique[0].use.ro: missing; say it in en, fr and ro"),
+        (', ro = "nu"', "", "technique[0].unsloth[1].reason.ro: missing; say it in en, fr and ro"),
         ('on = ["metal"]', 'on = ["cuda"]', '"nf4".unsloth: 2 clues for cuda; give one'),
         ('on = ["metal"]', 'on = ["cuda"]', '"nf4".unsloth: no clues for metal; give one'),
         ('on = ["metal"]', 'on = ["tpu"]', "technique[0].unsloth[1].on[0]: unknown on"),
         ("hf = [{of", 'hf = [{on = ["cuda", "metal"], of', '"nf4".hf.on: hf has no metal here; it has cuda'),
         (', source = "its files"', "", '"nf4".unsloth[1].source: missing: says means nothing without it'),
         (
-            'says = "no", reason = "not so"',
-            'reason = "not so"',
+            'says = "no", reason = {en = "not so"',
+            'reason = {en = "not so"',
             '"nf4".unsloth[1].look: missing: give look, trial or words, or says',
         ),
         ('words = ["nf4"], says = "no"', 'words = ["nf4"], says = "yes"', '"nf4".mlx[0].says: words that stand nowhere show'),

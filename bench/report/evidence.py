@@ -16,6 +16,7 @@ from bench.report.amounts import amount, number_in, with_unit
 from bench.report.document import Column, Detail, Record, Section, Sketch, Table, filled, tabulate
 from bench.report.language import current, percent, say
 from bench.report.rulings import condition, party, refusal, reruled
+from bench.report.supported import support_answer, support_refusal
 from bench.report.verdicts import MARKS, anchor, found, verdict_name
 from bench.spec import Scalar
 
@@ -89,7 +90,9 @@ def _tables(each: Judged) -> Iterable[Table]:
 
 
 def _evidence(claim: Claim, estimate: Estimate) -> Record:
-    ids = ", ".join(estimate.evidence[:6]) + (" …" if len(estimate.evidence) > 6 else "")
+    support = claim.kind == "support"
+    ids = [support_answer(each) if support else each for each in estimate.evidence[:6]]
+    refused = estimate.refused or ""
     return {
         "tier": wording.tier(estimate.tier),
         "what": wording.plain(estimate.what),
@@ -99,9 +102,9 @@ def _evidence(claim: Claim, estimate: Estimate) -> Record:
         "n": str(estimate.n),
         "conditions": wording.visible(condition(estimate.conditions)),
         "unstated": wording.plain(", ".join(estimate.unstated)),
-        "refused": wording.visible(refusal(estimate.refused or "")),
+        "refused": wording.visible(support_refusal(refused) if support else refusal(refused)),
         "source": wording.plain(estimate.source),
-        "ids": wording.plain(ids),
+        "ids": wording.plain(", ".join(ids) + (" …" if len(estimate.evidence) > 6 else "")),
     }
 
 

@@ -69,6 +69,7 @@ _REFUSALS = (
 )
 _ELSEWHERE = to_say("{who} on an unknown machine")
 _ON = to_say("{who} on {machine}")
+_AGAINST = to_say("{first} against {second}")
 
 
 def reruled(reason: str) -> str:
@@ -125,6 +126,8 @@ def party(who: str) -> str:
     """Who did it: a stack, perhaps on a machine, or two of them."""
     if current() == "en":
         return who
+    if found := shape(_AGAINST).fullmatch(who):
+        return say(_AGAINST, **found.groupdict())
     return " ÷ ".join(_place(each) for each in who.split(" ÷ "))
 
 

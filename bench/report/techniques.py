@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from bench.report import wording
 from bench.report.document import Cell, Column, Detail, Record, Section, tabulate
 from bench.report.language import current, say, to_say
+from bench.report.supported import support_reason
 from bench.support import Answer, Matrix
 from bench.techniques import HOMES, PLACES, Technique
 
@@ -67,7 +68,7 @@ def _reasons(matrix: Matrix, known: Sequence[Technique]) -> Detail:
             "title": titles.get(each.technique, each.technique),
             "stack": "@".join(each.place),
             "answer": _mark(each),
-            "reason": wording.plain(each.reason),
+            "reason": wording.plain(support_reason(each.reason)),
             "source": wording.plain(each.evidence),
         }
         for each in matrix.answers
