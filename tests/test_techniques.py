@@ -25,7 +25,7 @@ unsloth = [
     {on = ["cuda"], of = ["unsloth"], look = "unsloth.kernels.nf4:dequantize_nf4"},
     {on = ["metal"], says = "no", reason = {en = "not so", fr = "non", ro = "nu"}, source = "its files"},
 ]
-mlx = [{of = ["mlx"], words = ["nf4"], says = "no", reason = {en = "others", fr = "autres", ro = "altele"}, source = "its manual"}]
+mlx = [{of = ["mlx"], words = ["nf4"], says = "no", reason = {en = "no", fr = "non", ro = "nu"}, source = "its manual"}]
 """
 
 

@@ -153,7 +153,7 @@ def read_text(path: Path) -> str:
     except ValueError as error:  # a name with a NUL byte
         raise _bad(path, f"cannot be read: {error}") from None
     if len(data) > MAX_FILE_BYTES:
-        raise _bad(path, f"larger than {MAX_FILE_BYTES:,} bytes: this is no file written by hand")
+        raise _bad(path, f"larger than {MAX_FILE_BYTES:,} bytes, and so not written by hand; give a smaller file")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -37,7 +37,7 @@ def _there(section: Section | None) -> Section:
 
 
 def splice(path: Path, verdicts: Section) -> bool:
-    """Put the table into the file, whole or not at all; whether that changed anything.
+    """Put the table into the file, or into the one that a link leads to, whole or not at all; whether that changed anything.
 
     Raises BadInput where the markers do not stand there once each, in order; OSError naming the file.
     """
@@ -45,8 +45,9 @@ def splice(path: Path, verdicts: Section) -> bool:
     new = spliced(text, verdicts, path.name)
     if new == text:
         return False
-    with atomic.staged(path, new.encode()) as temporary:
-        atomic.republish(temporary, path)
+    file = path.resolve()
+    with atomic.staged(file, new.encode()) as temporary:
+        atomic.republish(temporary, file)
     return True
 
 
@@ -65,11 +66,12 @@ def _text(path: Path) -> str:
 
 
 def spliced(text: str, verdicts: Section, name: str) -> str:
-    """The text with the table between its markers."""
+    """The text with the table between its markers, in lines that end as its own do."""
     if (text.count(BEGIN), text.count(END)) != (1, 1) or text.index(BEGIN) > text.index(END):
         raise BadInput(f"{name}: put one line {BEGIN} and below it one line {END} where the table of verdicts is to stand")
     before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{_content(verdicts)}\n{END}{rest.partition(END)[2]}"
+    table = f"{BEGIN}\n{_content(verdicts)}\n{END}"
+    return before + (table.replace("\n", "\r\n") if "\r\n" in text else table) + rest.partition(END)[2]
 
 
 def _content(verdicts: Section) -> str:

@@ -45,7 +45,7 @@ def test_toml_is_read_with_a_byte_order_mark_and_windows_line_ends(tmp_path):
         (b"ok = 1\nx = \xff\n", "line 2: byte 0xff is not UTF-8; save the file as UTF-8"),
         (b"x = " + b"[" * 5000 + b"]" * 5000, "nested too deeply to be meant"),
         (b"x = " + b"9" * 5000, "not valid TOML: Exceeds the limit"),
-        (b"#" * (MAX_FILE_BYTES + 1), f"larger than {MAX_FILE_BYTES:,} bytes: this is no file written by hand"),
+        (b"#" * (MAX_FILE_BYTES + 1), f"larger than {MAX_FILE_BYTES:,} bytes, and so not written by hand; give a smaller file"),
         (b"a = 1\nx" + b".a" * 50_000 + b" = 1\n", "line 2: more than 64 dots; break it into several lines"),
         ('"\u2028".'.encode() * 1000 + b"a = 1\n", "line 1: more than 64 dots"),
     ],

@@ -51,6 +51,22 @@ def test_again_changes_nothing(path: Path) -> None:
     readme.refuse_stale(path, section())
 
 
+def test_a_file_with_the_line_ends_of_windows_keeps_them(path: Path) -> None:
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    assert readme.splice(path, section())
+    content = path.read_bytes()
+    assert content.count(b"\n") == content.count(b"\r\n") > 8
+    readme.refuse_stale(path, section())
+
+
+def test_a_link_stays_a_link(path: Path) -> None:
+    link = path.with_name("LINK.md")
+    link.symlink_to(path.name)
+    assert readme.splice(link, section())
+    assert link.is_symlink()
+    assert "A model takes 18 GB" in path.read_text()
+
+
 def test_a_stale_table_is_refused(path: Path) -> None:
     with pytest.raises(BadInput, match=r"README\.md: its table of verdicts is stale; `wingspan report --readme README.md`"):
         readme.refuse_stale(path, section())
