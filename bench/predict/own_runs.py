@@ -2,7 +2,8 @@
 
 In: a results folder. Out: `Own`: one `Observation` for each run that says something, with the very cell that it measured (nothing
 is open), and what of the others does not count and why. A flag spoils the figures that it casts doubt on and no others; a run
-that ended for lack of memory says that the cell does not fit what it had. A machine is one source, however many runs it made.
+that ended for lack of memory says that the cell does not fit what it had. A machine is one source, however many runs it made; of
+a cell that is measured nightly the last night counts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 from bench import store
 from bench.limits import profile_of
 from bench.model import Model
+from bench.nights import latest
 from bench.predict.evidence import Observation
 from bench.predict.speed import stack_of
 from bench.spec import BACKENDS, WORKLOAD_FIELDS, Cell, Implementation, Workload
@@ -23,13 +25,15 @@ from bench.trust.flags import Spoilt, spoils
 
 COLUMNS = (
     *("run_id", "machine", "machine_id", "model", "architecture", "parameters", "backend", "device", "implementation", "tier"),
-    *("outcome", "flags", "tokens_per_s", "framework_peak_bytes", "capacity_bytes"),
+    *("cell_key", "night", "outcome", "flags", "tokens_per_s", "framework_peak_bytes", "capacity_bytes"),
     *(name for name in WORKLOAD_FIELDS if name != "model"),
 )
 METERS = {"cuda": "allocated", "metal": "mlx_peak"}
 """What a framework's own peak is, by device; MLX counts alike on the CPU, and torch not at all."""
 
 
+_NIGHTLY = ["run_id", "machine_id", "cell_key", "tier", "night", "outcome"]
+EARLIER = "an earlier night of its cell: the last one counts"
 OUT_OF_MEMORY = ("oom_device", "oom_host", "over_limit")
 
 
@@ -44,11 +48,13 @@ class Own:
 
 def own_runs(results: Path) -> Own:
     """In the order of run ids. Raises OSError for a folder that cannot be listed; damaged files count for nothing."""
-    rows = store.read(results, "runs", COLUMNS, quarantine=False).rows.to_pylist()
+    table = store.read(results, "runs", COLUMNS, quarantine=False).rows
+    counted = {*latest(table.select(_NIGHTLY).to_pandas())["run_id"]}
+    rows = table.to_pylist()
     found: list[Observation] = []
     unused: list[tuple[str, str]] = []
     for row in sorted(rows, key=lambda row: row["run_id"]):
-        refused = _refused(row)
+        refused = _refused(row) if row["run_id"] in counted else EARLIER
         if refused is not None:
             unused.append(("run", refused))
             continue

@@ -46,6 +46,14 @@ def test_rates_of_stand_ins_of_processors_and_of_spoilt_runs_are_not_used(tmp_pa
     assert ("peak", "hf on the cpu counts no peak of its own") in own.unused
 
 
+def test_of_a_nightly_cell_the_last_night_counts(tmp_path: Path, make_run: Make) -> None:
+    for night in ("2026-03-01", "2026-03-02", None):
+        store.append(tmp_path, make_run(f"run-{night}", **GOOD, night=night))
+    own = own_runs(tmp_path)
+    assert [found.id for found in own.observations] == ["run-2026-03-02", "run-None"]
+    assert (own.unused, own.runs) == ((("run", "an earlier night of its cell: the last one counts"),), 3)
+
+
 def test_a_flag_spoils_its_own_figure_alone(tmp_path: Path, make_run: Make) -> None:
     store.append(tmp_path, make_run("run-1", **{**GOOD, "flags": ("unsteady", "cpu-contention")}))
     store.append(tmp_path, make_run("run-2", **{**GOOD, "flags": ("growing",)}))
