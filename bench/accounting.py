@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.backends.interface import OverLimit, SeenRequest, SeenStep, Session
-from bench.record import Loaded
+from bench.events import Loaded
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from typing import Any
 
 from bench.backends.interface import BACKENDS, Backend, load_backend
 from bench.catalog import catalogue
+from bench.events import Event
 from bench.holes import hole
 from bench.meters.interface import METERS, Watched, load_meter
 from bench.own_rates import Rates, measure
-from bench.record import Event, Machine
+from bench.record import Machine
 from bench.spec import Cell, Device, Measure, workload
 from bench.support import Matrix, probe_all, table
 from bench.sweep.child import Job, watch

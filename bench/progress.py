@@ -15,9 +15,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from bench.events import Event
 from bench.plan import Plan
 from bench.reading.strict import printable
-from bench.record import Event, Run, Step
+from bench.record import Run, Step
 from bench.spec import Cell
 
 

@@ -21,11 +21,12 @@ from random import Random
 from typing import Protocol
 
 from bench import environments, precision, store
+from bench.events import Event
 from bench.limits import Limit, refuse_above_capacity
 from bench.plan import Entry, Plan, plan
 from bench.predict.answer import foreteller
 from bench.provenance import provenance
-from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Event, Machine, Outcome, Run, begun_night
+from bench.record import FAILED_OUTCOMES, MAX_FAILURES, Machine, Outcome, Run, begun_night
 from bench.spec import BadInput, Cell, Suite
 from bench.sweep import inflight
 from bench.sweep.awake import kept_awake

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 
 from bench.backends.interface import SeenRequest, SeenStep, Session
 from bench.data import Batches
+from bench.events import Event, Loaded, Parts, Progress, Warm
 from bench.meters.process import ProcessMemory
-from bench.record import Event, Loaded, Parts, Progress, Step, Warm
+from bench.record import Step
 from bench.spec import Cell, Measure
 from bench.trust.warmup import judge, rule_of
 

@@ -25,8 +25,9 @@ from bench.backends.faults import remedy
 from bench.backends.hub import at_hand
 from bench.backends.interface import Backend, Held, OverLimit, Session, UnsupportedError, load_backend
 from bench.data import Batches
+from bench.events import Event, Failed, Finished, Progress, Started, event_to_json
 from bench.reading.strict import printable
-from bench.record import Event, Failed, Finished, Outcome, Progress, Started, event_to_json
+from bench.record import Outcome
 from bench.session import Asking, Emit, TrainingSession, WrongTokens
 from bench.spec import BadInput, Cell, Measure
 

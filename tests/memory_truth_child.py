@@ -20,9 +20,9 @@ os.environ["MLX_DISABLE_COMPILE"] = "1"  # mx.compile would start g++, which is 
 
 from bench.backends.interface import Backend, SeenStep, load_backend
 from bench.data import Batches
+from bench.events import Loaded
 from bench.meters.process import KIB, ProcessMemory
 from bench.model import model_from_config
-from bench.record import Loaded
 from bench.spec import Cell, workload
 
 SHAPE: dict[str, Any] = {

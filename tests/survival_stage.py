@@ -17,10 +17,11 @@ from typing import Any
 
 import bench.run
 from bench import store
+from bench.events import Event, Loaded, Progress
 from bench.files import atomic
 from bench.machine import this_machine
 from bench.plan import Plan
-from bench.record import Event, Loaded, Progress, Run, Step
+from bench.record import Run, Step
 from bench.run import Options, sweep
 from bench.spec import Cell
 from bench.suite import read_suite

@@ -6,7 +6,7 @@ import pytest
 
 from bench.accounting import Accounted
 from bench.backends.interface import OverLimit, SeenRequest, SeenStep
-from bench.record import Loaded
+from bench.events import Loaded
 
 LOADED = Loaded(load_s=1.0, parameters=1, trainable_parameters=1, implementation={})
 

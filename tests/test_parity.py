@@ -24,8 +24,8 @@ from bench.backends import hf_build, hf_train, mlx_build, mlx_train
 from bench.backends.hf import HuggingFace
 from bench.backends.interface import SeenStep
 from bench.data import Batches
+from bench.events import Loaded
 from bench.model import model_from_config
-from bench.record import Loaded
 from bench.spec import Cell, Workload, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # g++ compiles for half a minute when cold

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bench.events import Started
 from bench.plan import Plan
 from bench.progress import TimeLeft, duration_text, observer, run_line
 from bench.provenance import Provenance
-from bench.record import Machine, Run, Started
+from bench.record import Machine, Run
 from bench.spec import Cell
 from bench.sweep.rows import Context, run_row
 

@@ -17,11 +17,12 @@ import pytest
 
 from bench import environments, store
 from bench.catalog import catalogue
+from bench.events import Event
 from bench.limits import Limit
 from bench.plan import Plan
 from bench.predict.prediction import Prediction, Speed
 from bench.predict.rules import uncalibrated
-from bench.record import Event, Machine, Run, Step
+from bench.record import Machine, Run, Step
 from bench.run import Options, Summary, new_run_id, sweep
 from bench.spec import BadInput, Cell, Suite, workload
 from bench.suite import read_suite

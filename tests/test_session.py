@@ -7,8 +7,9 @@ import pytest
 
 from bench.backends.interface import SeenRequest, SeenStep
 from bench.data import Batches
+from bench.events import Event, Loaded, Progress, Warm
 from bench.meters.process import ProcessMemory
-from bench.record import Event, Loaded, Progress, Step, Warm
+from bench.record import Step
 from bench.session import TrainingSession, WrongTokens, process_cpu_s
 from bench.spec import Cell, Measure
 

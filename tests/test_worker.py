@@ -11,8 +11,9 @@ from tiny_models import LLAMA
 from bench.backends.fake import Fake, FakeFault
 from bench.backends.interface import Held, OverLimit, Session, UnsupportedError
 from bench.data import Batches
+from bench.events import Counters, Event, Failed, Finished, Loaded, Parts, Progress, Started, Warm
 from bench.reading.architecture import model_of
-from bench.record import Counters, Event, Failed, Finished, Loaded, Parts, Progress, Started, Step, Warm
+from bench.record import Step
 from bench.session import NO_PARTS, WrongTokens
 from bench.spec import Cell, Measure, workload
 from bench.worker import work

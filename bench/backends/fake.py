@@ -35,7 +35,8 @@ import numpy as np
 from bench.backends.interface import Held, PartsSession, SeenStep, Session
 from bench.backends.serving import Answer, seen_request
 from bench.data import Batches, TokenDigest, loss_mask
-from bench.record import OUTCOMES, Counters, Loaded, Outcome, Parts
+from bench.events import Counters, Loaded, Parts
+from bench.record import OUTCOMES, Outcome
 from bench.spec import BackendName, Cell, Device
 
 

@@ -19,8 +19,9 @@ from bench.backends.hf_serve import serve
 from bench.backends.hf_train import train
 from bench.backends.interface import Held, Session, absent
 from bench.data import Batches
+from bench.events import Counters
 from bench.model import FAMILIES
-from bench.record import Counters, Outcome
+from bench.record import Outcome
 from bench.spec import BackendName, Cell, Device
 
 ENVIRONMENT = {

@@ -7,7 +7,7 @@ counter at all, and what MPS offers (`torch.mps.driver_allocated_memory`) is the
 from __future__ import annotations
 
 from bench.backends.interface import UnsupportedError
-from bench.record import Counters
+from bench.events import Counters
 from bench.spec import Device
 
 

@@ -17,7 +17,7 @@ from bench.backends.hf_dequantise import dequantised
 from bench.backends.hf_places import Where
 from bench.backends.interface import PartsSession
 from bench.backends.storages import Tracker
-from bench.record import Counters, Parts
+from bench.events import Counters, Parts
 from bench.spec import Cell
 
 HOW = "live storages of one step more, seen through torch's operators"

@@ -21,7 +21,7 @@ from bench.backends.hf_train import compile_s
 from bench.backends.interface import Session, UnsupportedError
 from bench.backends.serving import Answer, seen_request
 from bench.data import Batches, Ids
-from bench.record import Counters, Loaded
+from bench.events import Counters, Loaded
 from bench.spec import Cell, Device
 
 Alive = Callable[[str], None]

@@ -24,7 +24,7 @@ from bench.backends.hf_readback import implementation, refuse_fallback
 from bench.backends.hf_watch import Feed, Watch, as_callback
 from bench.backends.interface import PartsSession, Session, UnsupportedError
 from bench.data import Batches
-from bench.record import Counters, Loaded
+from bench.events import Counters, Loaded
 from bench.spec import Cell, Device
 
 ADAM = {"betas": (0.9, 0.999), "eps": 1e-8}

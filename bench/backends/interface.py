@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
 from bench.data import Batches
-from bench.record import Counters, Loaded, Outcome, Parts
+from bench.events import Counters, Loaded, Parts
+from bench.record import Outcome
 from bench.spec import BackendName, Cell, Device
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from bench.backends import mlx_architecture, mlx_build, mlx_serve, mlx_train
 from bench.backends.interface import Held, Session, UnsupportedError, absent
 from bench.data import Batches
-from bench.record import Counters, Loaded, Outcome
+from bench.events import Counters, Loaded
+from bench.record import Outcome
 from bench.spec import BackendName, Cell, Device
 
 CUDA_DISTRIBUTIONS = ("mlx-cuda-12", "mlx-cuda-13", "mlx-cuda")

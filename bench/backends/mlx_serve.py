@@ -21,7 +21,7 @@ from bench.backends import mlx_train
 from bench.backends.interface import Session
 from bench.backends.serving import Answer, seen_request
 from bench.data import Batches, Ids
-from bench.record import Counters
+from bench.events import Counters
 from bench.spec import Cell
 
 Alive = Callable[[str], None]

@@ -17,7 +17,7 @@ from typing import Any
 from bench.backends.interface import PartsSession, SeenStep, Session
 from bench.backends.mlx_feed import Feed
 from bench.data import Batches
-from bench.record import Counters, Parts
+from bench.events import Counters, Parts
 from bench.spec import Cell, Workload
 
 

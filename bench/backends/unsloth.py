@@ -25,7 +25,8 @@ from bench.backends.hf import HuggingFace
 from bench.backends.interface import Held, Session, UnsupportedError, absent
 from bench.backends.mlx import Mlx
 from bench.data import Batches
-from bench.record import Counters, Outcome
+from bench.events import Counters
+from bench.record import Outcome
 from bench.spec import BackendName, Cell, Device
 
 ENVIRONMENT = {

@@ -16,7 +16,7 @@ from bench.backends.mlx_train import compile_choice
 from bench.backends.unsloth_apple_train import train
 from bench.backends.unsloth_folder import model_folder, replaced
 from bench.data import Batches
-from bench.record import Counters, Loaded
+from bench.events import Counters, Loaded
 from bench.spec import Cell, Device, Workload
 
 ARCHITECTURES = {

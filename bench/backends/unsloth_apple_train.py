@@ -28,7 +28,7 @@ from bench.backends.mlx_feed import DUMMY_ID
 from bench.backends.mlx_train import compile_s, compiling
 from bench.backends.unsloth_folder import replaced
 from bench.data import Batches, Ids, TokenDigest
-from bench.record import Counters
+from bench.events import Counters
 from bench.spec import Cell, Dtype
 
 HandOver = Callable[..., Any]

@@ -20,7 +20,7 @@ from bench.backends.hf_readback import implementation
 from bench.backends.interface import Session, UnsupportedError
 from bench.backends.unsloth_folder import model_folder, replaced
 from bench.data import Batches
-from bench.record import Counters
+from bench.events import Counters
 from bench.spec import Cell, Device, Implementation, Workload
 
 BLOCK_COMPILED = "_unsloth_block_compiled"

@@ -19,9 +19,9 @@ from bench.backends.interface import UnsupportedError
 from bench.backends.storages import Tracker
 from bench.backends.timeline import Timeline
 from bench.data import Batches
+from bench.events import Loaded
 from bench.predict.trace_cuda import as_on_cuda, workspaces
 from bench.predict.trace_fake import answers, fake_values, made_traceable
-from bench.record import Loaded
 from bench.spec import Cell, Device
 
 STEPS = 2

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from bench.events import Event, event_from_line
 from bench.meters.interface import Watched
 from bench.reading.strict import printable
-from bench.record import Event, event_from_line
 from bench.sweep.evidence import Ending, Trace, kernel_oom_kills, log_lines, log_tail
 from bench.sweep.interrupt import Interrupt
 from bench.sweep.sampling import Recording, Sampler, sampling

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.backends.faults import remedy
+from bench.events import Event, Failed, Finished, Loaded, Parts, Progress, Started, Warm
 from bench.reading.strict import printable
-from bench.record import Event, Failed, Finished, Loaded, Outcome, Parts, Progress, Started, Step, Warm
+from bench.record import Outcome, Step
 
 PATIENCE = "if it was only slow, raise event_timeout_s in [measure]"
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from bench import store
 from bench.backends.interface import load_backend
+from bench.events import Event
 from bench.meters.interface import Watched
 from bench.meters.wall import read_wall_meter
 from bench.reading.strict import printable
-from bench.record import Event, Reading, Run
+from bench.record import Reading, Run
 from bench.spec import BadInput, Cell, Device, Measure
 from bench.sweep import idle, inflight
 from bench.sweep.child import Job, watch

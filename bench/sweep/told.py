@@ -11,7 +11,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bench.record import Counters, Step
+from bench.events import Counters
+from bench.record import Step
 from bench.sweep.seen import Seen
 from bench.trust.assessed import Assessed
 

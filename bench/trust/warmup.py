@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.record import Warm
+from bench.events import Warm
 from bench.spec import FEWEST_JUDGED_STEPS, Measure
 
 WINDOW = 10

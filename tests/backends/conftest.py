@@ -12,8 +12,8 @@ import pytest
 from bench.backends.hf import HuggingFace
 from bench.backends.interface import SeenRequest, SeenStep
 from bench.data import Batches
+from bench.events import Counters, Loaded
 from bench.model import model_from_config
-from bench.record import Counters, Loaded
 from bench.spec import IMPLEMENTATION_FIELDS, Cell, Implementation, workload
 
 HF_SHAPE = {

@@ -14,8 +14,8 @@ import pytest
 from bench.backends.fake import Fake, FakeFault
 from bench.backends.interface import Held
 from bench.data import Batches
+from bench.events import Counters
 from bench.model import model_from_config
-from bench.record import Counters
 from bench.spec import Cell, workload
 
 Played = Callable[..., tuple[Any, Counters]]

@@ -7,7 +7,7 @@ import torch
 
 from bench.backends import hf_device
 from bench.backends.interface import UnsupportedError
-from bench.record import Counters
+from bench.events import Counters
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from bench.backends.hf import HuggingFace
 from bench.backends.hf_build import attach_adapters, build
 from bench.backends.interface import SeenRequest, SeenStep
 from bench.data import Batches
-from bench.record import Counters, Loaded, Parts
+from bench.events import Counters, Loaded, Parts
 from bench.spec import Cell
 
 

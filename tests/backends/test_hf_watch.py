@@ -13,7 +13,7 @@ import torch
 from bench.backends import hf_watch
 from bench.backends.hf_watch import Feed, Watch, as_callback, targets
 from bench.data import Batches, TokenDigest, loss_mask
-from bench.record import Counters
+from bench.events import Counters
 
 BATCHES = Batches(512, 2, 8)
 

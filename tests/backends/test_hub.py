@@ -17,8 +17,8 @@ from tiny_models import LLAMA
 
 from bench.backends.hub import at_hand
 from bench.backends.interface import UnsupportedError
+from bench.events import Failed, Finished, Loaded, Started
 from bench.reading.architecture import model_of
-from bench.record import Failed, Finished, Loaded, Started
 from bench.spec import Cell, Measure, workload
 from bench.worker import work
 

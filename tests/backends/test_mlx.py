@@ -16,8 +16,9 @@ from tiny_models import FAMILIES, LLAMA, QWEN3
 from bench.backends import mlx as door
 from bench.backends.interface import Backend, SeenRequest, SeenStep, UnsupportedError, load_backend
 from bench.data import Batches
+from bench.events import Loaded
 from bench.model import Model, count_parameters, model_from_config
-from bench.record import OUTCOMES, Loaded
+from bench.record import OUTCOMES
 from bench.spec import Cell, Device, Implementation, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # g++ compiles for half a minute when cold

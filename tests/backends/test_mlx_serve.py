@@ -17,8 +17,8 @@ from bench.backends import mlx_serve
 from bench.backends.interface import SeenRequest
 from bench.backends.mlx import Mlx
 from bench.data import Batches
+from bench.events import Counters, Loaded
 from bench.model import model_from_config
-from bench.record import Counters, Loaded
 from bench.spec import Cell, Implementation, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # g++ compiles for half a minute when cold

@@ -17,8 +17,8 @@ from bench.backends.interface import SeenRequest, SeenStep
 from bench.backends.mlx_build import attach_adapters, build
 from bench.backends.mlx_train import CacheGauge, make_optimizer, train
 from bench.data import Batches
+from bench.events import Loaded, Parts
 from bench.model import model_from_config
-from bench.record import Loaded, Parts
 from bench.spec import Cell, Implementation, workload
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"

@@ -11,11 +11,12 @@ import pytest
 
 from bench import store
 from bench.environments import file_of
+from bench.events import Event
 from bench.frontier import run as running
 from bench.frontier.run import LEGEND, Found, asked, chance_by, find, foretell
 from bench.limits import Limit
 from bench.predict.prediction import PARTS, Memory, Prediction, Speed
-from bench.record import Event, Machine, Run
+from bench.record import Machine, Run
 from bench.run import Options
 from bench.spec import BadInput, Cell, Frontier, Suite
 from bench.suite import read_suite

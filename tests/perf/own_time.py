@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.backends import hf_watch, mlx_feed
-from bench.record import Event, Step
+from bench.events import Event
+from bench.record import Step
 from bench.session import TrainingSession
 from bench.spec import Cell, Measure
 from bench.worker import work
@@ -45,7 +46,7 @@ def timed_batches(generate: Callable[..., Iterator[Any]]) -> Callable[..., Itera
 
 def emit(event: Event) -> None:
     """As into the pipe: an event becomes a line of JSON and leaves the process."""
-    from bench.record import event_to_json
+    from bench.events import event_to_json
 
     print(json.dumps(event_to_json(event)), file=sys.stderr, flush=True)
     if isinstance(event, Step):

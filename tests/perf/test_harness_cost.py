@@ -22,10 +22,11 @@ from perf.lockstep import TURN_STEPS, Turns, bare
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.catalog import resolve_model
+from bench.events import Event
 from bench.intervals import interval
 from bench.machine import this_machine
 from bench.provenance import provenance
-from bench.record import Event, Run, Step
+from bench.record import Run, Step
 from bench.spec import BackendName, Cell, Implementation, Measure, workload
 from bench.sweep.interrupt import catch_interrupts
 from bench.sweep.lock import hold_machine

@@ -17,7 +17,7 @@ from trace_cells import cell_of, tiny
 
 from bench.backends.interface import SeenStep, load_backend
 from bench.data import Batches
-from bench.record import Parts
+from bench.events import Parts
 from bench.spec import Cell
 
 

@@ -19,8 +19,9 @@ from fake_meters import PlayedMeter, lost_after
 from bench.backends.fake import Fake
 from bench.backends.interface import Backend
 from bench.backends.mlx import Mlx
+from bench.events import Event, Loaded, Started, Warm
 from bench.meters.interface import Value, Watched
-from bench.record import Event, Loaded, Started, Step, Warm
+from bench.record import Step
 from bench.spec import Cell, Measure
 from bench.sweep import sampling
 from bench.sweep.child import Job, patience_s, watch

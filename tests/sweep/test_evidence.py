@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.backends.interface import load_backend
-from bench.record import Counters, Failed, Finished, Loaded, Outcome, Progress, Started, Step, Warm
+from bench.events import Counters, Failed, Finished, Loaded, Progress, Started, Warm
+from bench.record import Outcome, Step
 from bench.spec import BackendName
 from bench.sweep.evidence import Ending, Trace, failed_at, judge, kernel_oom_kills, log_lines, log_tail
 

@@ -8,11 +8,12 @@ import pytest
 
 from bench.catalog import catalogue
 from bench.epochs import Conditions
+from bench.events import Counters, Finished, Loaded, Started, Warm
 from bench.limits import Limit
 from bench.predict.prediction import Prediction, Speed
 from bench.predict.rules import uncalibrated
 from bench.provenance import Provenance
-from bench.record import Counters, Finished, Gpu, Loaded, Machine, Reading, Run, Started, Step, Warm
+from bench.record import Gpu, Machine, Reading, Run, Step
 from bench.spec import WORKLOAD_FIELDS, Cell, Measure, workload
 from bench.sweep.evidence import Trace
 from bench.sweep.rows import Context, finite, run_row

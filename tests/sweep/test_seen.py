@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.record import Parts, Reading, Step, Warm
+from bench.events import Parts, Warm
+from bench.record import Reading, Step
 from bench.sweep.evidence import Trace
 from bench.sweep.sampling import Recording
 from bench.sweep.seen import Seen

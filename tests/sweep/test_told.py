@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.record import Counters, Finished, Loaded, Parts, Started, Step, Warm
+from bench.events import Counters, Finished, Loaded, Parts, Started, Warm
+from bench.record import Step
 from bench.sweep.evidence import Trace
 from bench.sweep.seen import Seen
 from bench.sweep.told import NO_COMPILE_CLOCK, NO_PEAK, told

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.record import Warm
+from bench.events import Warm
 from bench.spec import Measure
 from bench.trust.warmup import Rule, describe, judge, rule_of
 
