@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -85,6 +87,51 @@ def test_a_fault_of_a_figure_shows_as_what_it_is_and_costs_no_other_figure() -> 
         with pytest.raises(AttributeError, match="'str' object has no attribute"):
             broken()
         assert sound() == beside.here(CLAIMS)()
+
+
+def test_what_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]) -> None:
+    monkeypatch.setattr(beside, "ANSWER_S", 0.2)
+    with beside.beside("en") as draw:
+        started[0].send_signal(signal.SIGSTOP)
+        assert [draw(CLAIMS)(), draw(CLAIMS)()] == [beside.here(CLAIMS)()] * 2
+
+
+@pytest.mark.parametrize("printed", ["hello", "N.", "", "x" * 100_000])
+def test_what_a_site_prints_at_its_start_is_no_figure(printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"import os\nprint({printed!r}, flush=True)\nos.write(2, b'noise')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    expected = [beside.here(Sketch("claims", ([judged(value=value)],)))() for value in (18.0, 19.0)]
+    monkeypatch.setattr(beside, "here", None)
+    with beside.beside("en") as draw:
+        promises = [draw(Sketch("claims", ([judged(value=value)],))) for value in (18.0, 19.0)]
+        assert [promise() for promise in promises] == expected
+
+
+def test_the_process_imports_what_this_one_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_there: None) -> None:
+    """Neither a user's `random.py` where the report is started nor one further down the path stands before Python's own."""
+    for folder in (tmp_path / "here", tmp_path / "there"):
+        folder.mkdir()
+        (folder / "random.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "there")])
+    with beside.beside("en") as draw:
+        assert draw(CLAIMS)() is not None
+
+
+def test_without_a_thread_to_wait_with_it_is_drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: Any, **more: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(beside.ThreadPoolExecutor, "submit", refused)
+    with beside.beside("en") as draw:
+        assert draw(CLAIMS)() == beside.here(CLAIMS)()
+
+
+@pytest.mark.parametrize("executable", [None, "", "/no/python"])
+def test_without_an_interpreter_of_its_own_it_is_drawn_here(executable: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    with beside.beside("en") as draw:
+        assert draw(CLAIMS)() == beside.here(CLAIMS)()
 
 
 def test_an_interrupted_page_leaves_no_process(started: list[subprocess.Popen[bytes]]) -> None:
