@@ -276,13 +276,14 @@ def detector(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, types, the one-way floors of the design, and a README whose verdicts are those of the results."""
+    """Style, types, the one-way floors of the design, and a README and a report that say what the results say."""
     session.install("-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
     session.run("lint-imports")
     session.run("wingspan", "report", "--readme", "README.md", "--check")
+    session.run("wingspan", "report", "--check")
 
 
 @nox.session

@@ -108,6 +108,14 @@ class _ModelRow(_Strict):
     config: dict[str, Any]
 
 
+class _Text(_Strict):
+    """Words of this project's own, as a row has them in English, for readers of another language."""
+
+    en: Name
+    fr: Name
+    ro: Name
+
+
 class _MachineRow(_Strict):
     name: Name
     title: Name
@@ -142,6 +150,7 @@ class _Models(_Strict):
 
 class _Machines(_Strict):
     machine: list[_MachineRow]
+    text: list[_Text] = []
 
 
 @cache
@@ -170,6 +179,22 @@ def machine_profiles(folder: Path = CATALOG) -> tuple[MachineProfile, ...]:
     _refuse_twice(path, "machine", [row.name for row in rows])
     _refuse_without_source(path, rows)
     return tuple(MachineProfile(**row.model_dump()) for row in rows)
+
+
+@cache
+def machine_texts(folder: Path = CATALOG) -> Mapping[str, Mapping[str, str]]:
+    """What `machines.toml` says of its sources, by the English that a profile has: in each language by its code.
+
+    Raises BadFile with every fault of the file, as a text that is no machine's.
+    """
+    path = folder / "machines.toml"
+    found = _read(path, _Machines)
+    known = {text for row in found.machine for text in (row.source, row.memory_rate_source)}
+    stray = [each.en for each in found.text if each.en not in known]
+    if stray:
+        remedy = "no machine has it as its source; write the English as it stands there"
+        raise BadFile([Problem(str(path), f"text.{shown(each)}", remedy) for each in stray])
+    return MappingProxyType({each.en: MappingProxyType(each.model_dump()) for each in found.text})
 
 
 def machine_profile(name: str) -> MachineProfile:

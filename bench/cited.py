@@ -18,6 +18,8 @@ from bench.files import atomic, seal
 from bench.reading.strict import BadFile, Problem
 
 FOLDER = "published"
+BUNDLED = Path(__file__).parents[1] / "results"
+"""The results folder that comes with the project: it runs from a clone of its repository."""
 Meter = Literal[
     "allocated", "reserved", "active", "mlx_peak", "mlx_marginal", "device_used", "process", "unstated", "vendor_claim"
 ]
@@ -123,6 +125,11 @@ def read(results: Path) -> tuple[Cited, ...]:
     if twice:
         raise BadFile([Problem(str(results / FOLDER), name, "stands twice; remove one of the tables") for name in twice])
     return tuple(sorted(rows, key=lambda row: row.id))
+
+
+def known(results: Path) -> dict[str, Cited]:
+    """By id, every row that may be named: those of `results`, and those that come with the project. Raises as `read` does."""
+    return {row.id: row for folder in dict.fromkeys((BUNDLED, results)) for row in read(folder)}
 
 
 def tables(results: Path) -> dict[str, tuple[Cited, ...]]:

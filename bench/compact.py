@@ -43,7 +43,9 @@ class Folder:
     bytes_after: int
 
     def __str__(self) -> str:
-        before, after = (f"{size / 1e6:,.1f} MB" for size in (self.bytes_before, self.bytes_after))
+        before, after = (
+            f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB" for size in (self.bytes_before, self.bytes_after)
+        )
         return f"{self.table} of {self.machine}: {self.files_before:,} files ({before}) -> {self.files_after:,} ({after})"
 
 

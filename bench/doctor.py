@@ -177,9 +177,7 @@ def _check(backend: Backend, device: Device, machine: Machine, interrupt: Interr
     cell = _probe_cell(backend, device)
     missing = hole(cell, machine)
     if missing is not None:
-        return BackendCheck(
-            name=backend.name, device=device, available=False, reason=missing.reason, remedy=missing.remedy or "none"
-        )
+        return BackendCheck(name=backend.name, device=device, available=False, reason=missing.reason, remedy=missing.remedy)
     return _try(cell, interrupt)
 
 
@@ -238,7 +236,7 @@ def describe(found: Diagnosis) -> str:
 def _line(title: str, check: BackendCheck | MeterCheck) -> str:
     if check.available:
         return f"works     {title}{_versions(check)}"
-    return f"MISSING   {title}: {check.reason}; remedy: {check.remedy}"
+    return f"MISSING   {title}: {check.reason}" + (f"; remedy: {check.remedy}" if check.remedy else "")
 
 
 def _rates_line(found: Rates) -> str:

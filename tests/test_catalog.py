@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalog import CATALOG, catalogue, machine_profiles, resolve_model
+from bench.catalog import CATALOG, catalogue, machine_profiles, machine_texts, resolve_model
 from bench.holes import refusal
 from bench.model import count_parameters
 from bench.plan import plan
@@ -381,3 +381,27 @@ def test_a_limit_without_a_source_or_in_another_unit_is_named(tmp_path, lines, m
     with pytest.raises(BadFile) as caught:
         machine_profiles(tmp_path)
     assert message in str(caught.value)
+
+
+def test_what_is_said_of_capacities_and_bandwidths_of_the_lessons_machines_is_said_in_three_languages() -> None:
+    texts, profiles = machine_texts(), machine_profiles()
+    shown = {profile.source for profile in profiles}
+    shown |= {profile.memory_rate_source or "" for profile in profiles if profile.name in ("mac-studio-m3-ultra", "pc-rtx-4090")}
+    assert shown <= set(texts)
+    for english, said in texts.items():
+        assert said["en"] == english
+        assert len(set(said.values())) == 3, english
+        assert not re.search(r"\d%| %|\d (?:G[Bo]|Gi[Bo]|Mi[Bo])\b", said["fr"] + said["ro"]), "a line may break at this space"
+        assert not set("şţŞŢ") & set(said["ro"])
+        numbers = [sorted(re.findall(r"\d+", re.sub(r"(?<=\d)[\u202f.,](?=\d)", "", text))) for text in said.values()]
+        assert numbers[0] == numbers[1] == numbers[2], english
+
+
+def test_a_text_that_no_machine_has_is_refused(tmp_path: Path) -> None:
+    row = '[[machine]]\nname = "m"\ntitle = "M"\nmemory_bytes = 2\ncapacity_bytes = 1\nsource = "here"\n'
+    (tmp_path / "machines.toml").write_text(row + '[[text]]\nen = "there"\nfr = "là"\nro = "acolo"\n')
+    with pytest.raises(BadFile, match="no machine has it as its source"):
+        machine_texts(tmp_path)
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two/machines.toml").write_text(row + '[[text]]\nen = "here"\nfr = "ici"\nro = "aici"\n')
+    assert machine_texts(tmp_path / "two")["here"]["ro"] == "aici"

@@ -90,3 +90,13 @@ def test_a_table_of_other_types_is_named(tmp_path: Path) -> None:
     path.write_bytes(seal.seal(sink.getvalue().to_pybytes()))
     with pytest.raises(BadFile, match="other columns or types"):
         cited.read(tmp_path)
+
+
+def test_what_may_be_named_are_ones_own_rows_and_those_of_the_project(tmp_path):
+    bundled = cited.known(cited.BUNDLED)
+    mine = Cited(id="mac-032", source="my own copy")
+    cited.write(tmp_path, "mine", [mine, Cited(id="mine-1", source="my log")])
+    found = cited.known(tmp_path)
+    assert found.keys() == {*bundled, "mine-1"}
+    assert found["mac-032"] == mine, "one's own come first"
+    assert cited.known(tmp_path / "nothing") == bundled

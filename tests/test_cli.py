@@ -96,7 +96,8 @@ BAD = {
     "a budget without a unit": (("run", "smoke", "--budget", "2"), "2h"),
     "a machine without runs": (("report", "--compare", "one", "other"), "they hold no runs at all"),
     "what is no date": (("report", "--since", "yesterday"), "2026-03-01"),
-    "a check of nothing": (("report", "--check"), "--check goes with --readme"),
+    "a check of some runs": (("report", "--check", "--since", "2026-03-01"), "--check does not go with --since"),
+    "a check of two machines": (("report", "--check", "--compare", "a", "b"), "do not go with --compare"),
     "a readme of two machines": (("report", "--compare", "one", "other", "--readme", "README.md"), "tells no verdicts"),
     "no repeats": (("run", "smoke", "--repeats", "0"), "1<=x<=1000"),
 }

@@ -19,7 +19,7 @@ from stored_rows import READINGS, STEPS, as_row, file_of
 
 from bench import store
 from bench.cli import cli
-from bench.compact import compact
+from bench.compact import Folder, compact
 from bench.environments import Environment, keep
 from bench.environments import file_of as file_of_list
 from bench.files import layout, parquet
@@ -43,6 +43,12 @@ def test_many_files_become_one_with_the_same_rows(tmp_path: Path, make_run: Make
     told = [(each.table, each.machine, each.files_before, each.files_after) for each in done.folders]
     assert told == [("runs", "box", 12, 1), ("steps", "box", 12, 1), ("readings", "box", 6, 1)]
     assert "runs of box: 12 files" in done.describe()
+
+
+@pytest.mark.parametrize(("size", "text"), [(532_000, "532.0 kB"), (48_300, "48.3 kB"), (2_500_000, "2.5 MB")])
+def test_what_a_folder_takes_is_told_in_a_unit_that_shows_it(size: int, text: str) -> None:
+    done = Folder(table="runs", machine="box", files_before=12, bytes_before=size, files_after=1, bytes_after=size)
+    assert str(done) == f"runs of box: 12 files ({text}) -> 1 ({text})"
 
 
 def test_again_is_nothing(tmp_path: Path, make_run: MakeRun) -> None:

@@ -171,6 +171,7 @@ def test_the_diagnosis_in_words(machine: Machine) -> None:
     backends = (
         BackendCheck(name="hf", device="cuda", available=True, versions={"torch": "2.13.0", "trl": "1.16.0"}),
         BackendCheck(name="mlx", device="cpu", available=False, reason="gone", remedy="bring it back"),
+        BackendCheck(name="unsloth", device="cuda", available=False, reason="no card"),
     )
     warnings = (Warned(flag="on-battery", reason="it runs on its battery", remedy="plug it in", devices=("cpu",)),)
     rates = (
@@ -184,6 +185,7 @@ def test_the_diagnosis_in_words(machine: Machine) -> None:
     assert "works     hf@cuda: torch 2.13.0, trl 1.16.0" in told
     assert "WARNING   on-battery: it runs on its battery; remedy: plug it in" in told
     assert "MISSING   mlx@cpu: gone; remedy: bring it back" in told
+    assert "MISSING   unsloth@cuda: no card" in told.splitlines(), "of what nothing mends here no remedy is named"
     assert "works     m (process)" in told
 
 

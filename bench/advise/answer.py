@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.advise.contest import best, chances
+from bench.advise.contest import best, chances, likely
 from bench.advise.figure import Figure
 from bench.advise.mend import Mends, mends
 from bench.advise.stack import Foretell, Known, Stack, by_rules
@@ -78,6 +78,11 @@ class Option:
         return self.stack.fit is None or self.stack.fit.fits != "no"
 
     @property
+    def likely(self) -> bool:
+        """Whether it fits at least as likely as not, so that one can be sent there."""
+        return likely(self.stack)
+
+    @property
     def tiers(self) -> tuple[Tier, ...]:
         """What its fit and its rate rest on, the strongest first."""
         found = {each.tier for each in (self.stack.fit, self.stack.rate) if each is not None}
@@ -86,7 +91,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class MethodAdvice:
-    """One method: an option for each machine that has a stack for it, in the order asked, and the one to choose (None: none)."""
+    """One method: an option for each machine that has a stack for it, in the order asked, and the one to choose.
+
+    None is chosen where it fits none of them, or each of them less likely than not.
+    """
 
     method: str
     options: tuple[Option, ...]
@@ -95,6 +103,12 @@ class MethodAdvice:
     @property
     def possible(self) -> bool:
         return self.recommended is not None
+
+    @property
+    def hope(self) -> Option | None:
+        """Where nothing is recommended, the option that may fit after all, the likeliest of those."""
+        able = [] if self.possible else [option for option in self.options if option.fits]
+        return max(able, key=lambda option: option.stack.chance, default=None)
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
@@ -183,7 +197,7 @@ def _method(question: Question, method: str, known: Known) -> MethodAdvice:
         _option(question, chosen, stacks, chance, None if _surely(chosen) else mends(declared, profile, known))
         for (profile, stacks, chosen), chance in zip(led, right, strict=True)
     )
-    able = [option for option in options if option.fits]
+    able = [option for option in options if option.likely]
     return MethodAdvice(method, options, max(able, key=lambda option: option.chance, default=None))
 
 

@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 from bench.advise.figure import Figure
 from bench.advise.stack import Stack
+from bench.predict.prediction import EVEN
 
 
 def best(stacks: Iterable[Stack]) -> Stack | None:
@@ -21,10 +22,23 @@ def best(stacks: Iterable[Stack]) -> Stack | None:
     sure = [each for each in known if each.fit is not None and each.fit.fits == "yes"]
     if sure:
         return max(sure, key=lambda each: (_rate(each), each.chance))
-    return max(known, key=lambda each: (round(each.chance, 3), _room(each), _rate(each)), default=None)
+    return max(known, key=lambda each: (_hope(each), _room(each), _rate(each)), default=None)
+
+
+def likely(stack: Stack) -> bool:
+    """Whether it fits at least as likely as not; so it does where nothing is known."""
+    return stack.chance >= EVEN
+
+
+def _hope(stack: Stack) -> float:
+    """Nothing is told apart by chances that are all next to none."""
+    return 0.0 if stack.fit is not None and stack.fit.fits == "no" else round(stack.chance, 3)
 
 
 def _room(stack: Stack) -> float:
+    """The share left free by what it is predicted to need, else by what was seen."""
+    if stack.needs_bytes:
+        return 1 - stack.needs_bytes / stack.capacity_bytes
     return 0.0 if stack.fit is None or stack.fit.headroom is None else stack.fit.headroom
 
 

@@ -49,18 +49,30 @@ def describe(advice: Advice) -> str:
 
 
 def _possible(advice: Advice) -> str:
-    return ", ".join(each.method for each in advice.methods if each.possible) or "nothing of what was asked"
+    possible = ", ".join(each.method for each in advice.methods if each.possible) or "nothing of what was asked"
+    perhaps = ", ".join(each.method for each in advice.methods if each.hope)
+    return f"{possible}; probably not: {perhaps}" if perhaps else possible
 
 
 def sentence(found: MethodAdvice) -> str:
     """The recommendation, and how sure it is."""
     chosen = found.recommended
     if chosen is None:
-        return f"{found.method}: fits none of {', '.join(each.stack.profile.name for each in found.options) or 'the machines'}"
+        return _without(found)
     parts = [f"{found.method}: {chosen.stack.profile.name} with {chosen.stack.cell.backend}", *_against(found, chosen)]
     said = next(word for least, word in SURE if chosen.chance >= least)
     also = f"; else {other.stack.profile.name}" if (other := _fallback(found, chosen)) else ""
     return f"{', '.join(parts)}; {said} right ({_percent(chosen.chance)}, {' and '.join(found.tiers) or 'no evidence'}){also}"
+
+
+def _without(found: MethodAdvice) -> str:
+    """Nothing is recommended; what may fit after all is named, as what probably does not."""
+    machines = ", ".join(each.stack.profile.name for each in found.options) or "the machines"
+    hope = found.hope
+    if hope is None:
+        return f"{found.method}: fits none of {machines}"
+    chance = f"{_percent(hope.stack.chance)}, {' and '.join(hope.tiers)}"
+    return f"{found.method}: probably fits none of {machines}; the likeliest is {hope.stack.profile.name} ({chance})"
 
 
 def _percent(chance: float) -> str:

@@ -40,8 +40,13 @@ def differing(claim: Claim, model: str, method: str, declared: Mapping[str, Any]
         return None
     if claim.methods and method not in claim.methods:
         return None
-    wanted = _wanted(tuple(sorted(claim.conditions.items())), method)
-    return [f"{name} {declared.get(name)}" for name, value in wanted.items() if not _equal(declared.get(name), value)]
+    wants = wanted(claim, method)
+    return [f"{name} {declared.get(name)}" for name, value in wants.items() if not is_equal(declared.get(name), value)]
+
+
+def wanted(claim: Claim, method: str) -> Mapping[str, Any]:
+    """The conditions of the claim that work by that method has, by field."""
+    return _wanted(tuple(sorted(claim.conditions.items())), method)
 
 
 @cache
@@ -52,7 +57,8 @@ def _wanted(conditions: tuple[tuple[str, Any], ...], method: str) -> dict[str, A
     return {name: value for name, _ in conditions if (value := getattr(work, name)) is not None}
 
 
-def _equal(found: Any, wanted: Any) -> bool:
+def is_equal(found: Any, wanted: Any) -> bool:
+    """Whether a condition is met; numbers may be of either kind."""
     if isinstance(wanted, bool) or isinstance(found, bool) or isinstance(wanted, str):
         return bool(found == wanted)
     return found is not None and float(found) == float(wanted)

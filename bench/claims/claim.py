@@ -86,7 +86,8 @@ class Claim:
     much. `scope` is what watts have to cover (`wall`, `gpu-board`). `fits` is what a claim of fit says, `headroom` the share of
     the capacity that has to stay free for it to be true. `winner` is the side that a claim says should win. `techniques` are rows
     of `techniques.toml`, `share` how large a part of them has to be on the first side alone (zero: one is enough). `remark` tells
-    the reader what is known to be doubtful about the claim, by language.
+    the reader what is known to be doubtful about the claim, by language; `cites` are the ids of published rows whose figures it
+    names, shown beside the claim and judging nothing.
     """
 
     id: str
@@ -108,6 +109,7 @@ class Claim:
     techniques: tuple[str, ...] = ()
     share: float = 0.5
     remark: Mapping[Language, str] = field(default_factory=dict)
+    cites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +118,12 @@ class Estimate:
 
     `what` is the work in words (model, method, and what tells it from its neighbours), `who` who computed it. `value` with `low`
     and `high` (None: no interval) is in the claim's SI unit; of a fit it is the probability of fitting, and of a winner the rate
-    of the first side over the second's (infinite where only the first can do it, zero where only the second). `n` counts runs, or
-    published rows. `evidence` names them: run ids, ids of rows, or how it was predicted. `unstated` are conditions that the
-    source leaves open. `headroom` is the share of the capacity that stayed free. `refused` says why what was found judges
-    nothing; it may have a value all the same. `slow`: it ran on, but out of the memory it was to fit.
+    of the first side over the second's (infinite where only the first can do it, zero where only the second, NaN where neither
+    can). `n` counts runs, or published rows. `evidence` names them: run ids, ids of rows, or the commands that predict it.
+    `unstated` are conditions that the source leaves open. `sides` are what the first and the second side reached, where `value`
+    is their ratio (of the quantity, in its SI unit; of a winner, tokens a second). `headroom` is the share of the capacity that
+    stayed free. `refused` says why what was found judges nothing; it may have a value all the same, of `quantity` where that is
+    not the claim's own. `slow`: it ran on, but out of the memory it was to fit.
     """
 
     tier: Tier
@@ -128,6 +132,7 @@ class Estimate:
     value: float | None
     low: float | None = None
     high: float | None = None
+    sides: tuple[float, float] | None = None
     n: int = 0
     evidence: tuple[str, ...] = ()
     conditions: str = ""
@@ -136,6 +141,7 @@ class Estimate:
     headroom: float | None = None
     slow: bool = False
     refused: str | None = None
+    quantity: Quantity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +149,10 @@ class Judged:
     """A claim with its verdict.
 
     `estimates` are those that it rests on, `others` what else is known: under other conditions, of lower tiers, refused. `value`,
-    `low`, `high` replace the claim's number where the verdict is `refined`. `reason` says in words by which rule. `more_runs` is
-    how many more would settle an inconclusive one, as far as that can be told.
+    `low`, `high` are what was found: where evidence contradicts the claim, what that evidence says. `value` is None where it does
+    not agree with itself; `least` and `most` are the ends of its values, and `speaking` is how many of the estimates it is (None:
+    no number was found). `reason` says in words by which rule. `more_runs` is how many more would settle an inconclusive one, as
+    far as that can be told.
     """
 
     claim: Claim
@@ -154,6 +162,9 @@ class Judged:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    least: float | None = None
+    most: float | None = None
+    speaking: int | None = None
     estimates: tuple[Estimate, ...] = ()
     others: tuple[Estimate, ...] = ()
     more_runs: int | None = None

@@ -6,7 +6,7 @@ fault, since whoever wrote it expects it to count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench.catalog import catalogue, machine_profiles
 from bench.claims.claim import Kind, Quantity
@@ -70,12 +70,14 @@ FACTOR = "×"
 Faults = Iterator[tuple[str, str]]
 
 
-def faults(row: Row) -> Faults:
-    """Every fault of the row as a whole."""
+def faults(row: Row, cited: Callable[[], Sequence[str]] = list) -> Faults:
+    """Every fault of the row as a whole; `cited` gives the ids of the published rows, and is asked only where one is named."""
     yield from _keys(row)
     yield from _numbers(row)
     yield from _sides(row)
     yield from _names(row)
+    if row.cites:
+        yield from _cites(row.cites, cited())
 
 
 def _keys(row: Row) -> Faults:
@@ -96,6 +98,8 @@ def _numbers(row: Row) -> Faults:
         yield "expected", "a value is one number; from here to there is a range"
     if row.expected is not None and row.kind == "range" and row.expected.low == row.expected.high:
         yield "expected", "a range has two ends; one number is a value"
+    if row.tolerance is not None and row.winner in ("first", "second"):
+        yield "tolerance", "only a tie has one: a winner is ahead, by however little; leave it out"
     if row.quantity is None:
         return
     compared = row.kind == "ratio" or (row.kind == "order" and len(row.sides or ()) == 2)
@@ -138,6 +142,14 @@ def _names(row: Row) -> Faults:
         yield from _unknown(f"sides[{index}].machine", "machine", side.machine, machines)
         yield from _unknown(f"sides[{index}].backend", "backend", side.backend, BACKENDS)
         yield from _unknown(f"sides[{index}].device", "device", side.device, DEVICES)
+
+
+def _cites(names: Sequence[str], there: Sequence[str]) -> Faults:
+    yield from _twice("cites", names)
+    for name in names:
+        if name not in there:
+            remedy = meant(name, there) if there else "none lie there"
+            yield "cites", f"no published row {shown(name)}; {remedy} (results/published holds them, calibrate --add adds more)"
 
 
 def _techniques() -> list[str]:

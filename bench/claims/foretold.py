@@ -1,14 +1,15 @@
 """Predictions as evidence for a claim, where nothing was measured or published.
 
 In: a claim. Out: estimates, one for each work and stack of the machines that the claim names; of the machine-independent memory
-claims, one for each stack that knows the work. Intervals are the predictor's, 80%.
+claims, one for each stack that knows the work. Intervals are the predictor's, 80%. The evidence of each is the `predict` command
+that gives the same figures, or two, where it sets two stacks against each other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from bench.catalog import MachineProfile, machine_profiles
@@ -16,6 +17,7 @@ from bench.claims.asked import cells, described, profiles, works
 from bench.claims.claim import Claim, Estimate
 from bench.claims.claim import Side as Asked
 from bench.predict.answer import predict
+from bench.predict.command import predict_command
 from bench.predict.prediction import Prediction, verdict
 from bench.reading.strict import BadFile
 from bench.spec import BadInput, Cell, Workload
@@ -25,6 +27,26 @@ LESSON = ("pc-rtx-4090", "mac-studio-m3-ultra")
 PARTS = {f"{part}_bytes_per_parameter": part for part in ("weights", "gradients", "optimizer")}
 NOTHING = (None, None, None)
 FOUR_PARTS = ("weights", "gradients", "optimizer", "activations")
+RULES = "rules"
+"""In the place of a command, where no option of `predict` asks what the claim does: an implementation, say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What is predicted of one stack."""
+
+    machine: str
+    cell: Cell
+    found: Prediction
+
+    @property
+    def who(self) -> str:
+        return f"{self.cell.backend}@{self.cell.device}"
+
+    @property
+    def command(self) -> str:
+        """What gives the same figures."""
+        return predict_command(self.cell, self.machine) or RULES
 
 
 def estimates(claim: Claim) -> list[Estimate]:
@@ -36,20 +58,20 @@ def estimates(claim: Claim) -> list[Estimate]:
     if len(claim.sides) == 2:
         return list(_ratios(claim))
     if claim.kind == "fit":
-        return [_fit(work, cell, found) for work in works(claim) for cell, found in _predicted(claim.sides[0], work)]
+        return [_fit(work, each) for work in works(claim) for each in _predicted(claim.sides[0], work)]
     if claim.quantity in ("capacity_share", "memory_bytes_per_s"):
         return []
-    made = (_number(claim, work, cell, found) for work in works(claim) for cell, found in _predicted(claim.sides[0], work))
+    made = (_number(claim, work, each) for work in works(claim) for each in _predicted(claim.sides[0], work))
     return [each for each in made if each is not None]
 
 
-def _predicted(side: Asked, work: Workload) -> Iterator[tuple[Cell, Prediction]]:
+def _predicted(side: Asked, work: Workload) -> Iterator[Foretold]:
     machines = profiles(side) or tuple(each for each in machine_profiles() if each.name in LESSON)
     for profile in machines:
         for cell in cells(side, profile, work):
             found = answer(cell, profile)
             if found is not None:
-                yield cell, found
+                yield Foretold(profile.name, cell, found)
 
 
 @cache
@@ -63,11 +85,11 @@ def answer(cell: Cell, profile: MachineProfile) -> Prediction | None:
         return None
 
 
-def _number(claim: Claim, work: Workload, cell: Cell, found: Prediction) -> Estimate | None:
-    value, low, high = _values(claim, work, found)
-    if value is None or (claim.quantity in ("tokens_per_s", "power_w") and found.fits == "no"):
+def _number(claim: Claim, work: Workload, each: Foretold) -> Estimate | None:
+    value, low, high = _values(claim, work, each.found)
+    if value is None or (claim.quantity in ("tokens_per_s", "power_w") and each.found.fits == "no"):
         return None
-    return _estimate(work, cell, value, low, high)
+    return _estimate(work, each, value, low, high)
 
 
 def _values(claim: Claim, work: Workload, found: Prediction) -> tuple[float | None, float | None, float | None]:
@@ -90,23 +112,25 @@ def _values(claim: Claim, work: Workload, found: Prediction) -> tuple[float | No
     return NOTHING
 
 
-def _fit(work: Workload, cell: Cell, found: Prediction) -> Estimate:
-    there = found.capacity_bytes
-    made = _estimate(work, cell, found.fit_probability)
-    room = None if not there else 1 - found.memory.held_bytes / there
+def _fit(work: Workload, each: Foretold) -> Estimate:
+    there = each.found.capacity_bytes
+    made = _estimate(work, each, each.found.fit_probability)
+    room = None if not there else 1 - each.found.memory.held_bytes / there
     return replace(made, headroom=room)
 
 
-def _estimate(work: Workload, cell: Cell, value: float | None, low: float | None = None, high: float | None = None) -> Estimate:
+def _estimate(
+    work: Workload, each: Foretold, value: float | None, low: float | None = None, high: float | None = None
+) -> Estimate:
     return Estimate(
         tier="predicted",
         what=described(work.model.name, work.method),
-        who=f"{cell.backend}@{cell.device}",
+        who=each.who,
         value=value,
         low=low,
         high=high,
         n=1,
-        evidence=("rules",),
+        evidence=(each.command,),
         conditions="by closed form and calibration",
         source="reports/prediction.md",
     )
@@ -118,33 +142,34 @@ def _ratios(claim: Claim) -> Iterator[Estimate]:
         first, second = (_best(claim, side, work) for side in claim.sides)
         if first is None or second is None:
             continue
-        (cell, value, spread), (other, below, beside) = first, second
+        (one, value, spread), (other, below, beside) = first, second
         width = math.exp(math.hypot(spread, beside))
         ratio = value / below
         yield Estimate(
             tier="predicted",
             what=described(work.model.name, work.method),
-            who=f"{cell.backend}@{cell.device} ÷ {other.backend}@{other.device}",
+            who=f"{one.who} ÷ {other.who}",
             value=ratio,
             low=ratio / width,
             high=ratio * width,
+            sides=(value, below),
             n=1,
-            evidence=("rules",),
+            evidence=(one.command, other.command),
             conditions=f"workload {work.digest}",
             source="reports/prediction.md",
         )
 
 
-def _best(claim: Claim, side: Asked, work: Workload) -> tuple[Cell, float, float] | None:
-    """(cell, value, half width of its interval in logs) of the fastest stack that surely fits, or of the one that needs least."""
+def _best(claim: Claim, side: Asked, work: Workload) -> tuple[Foretold, float, float] | None:
+    """(stack, value, half width of its interval in logs) of the fastest that surely fits, or of the one that needs least."""
     memory = claim.quantity == "peak_bytes"
     found = []
-    for cell, prediction in _predicted(side, work):
-        value, low, high = _values(claim, work, prediction)
-        if value is None or not value or (not memory and prediction.fits != "yes"):
+    for each in _predicted(side, work):
+        value, low, high = _values(claim, work, each.found)
+        if value is None or not value or (not memory and each.found.fits != "yes"):
             continue
         spread = math.log(high / low) / 2 if low and high else 0.0
-        found.append((cell, float(value), spread))
+        found.append((each, float(value), spread))
     if not found:
         return None
     return min(found, key=lambda each: each[1]) if memory else max(found, key=lambda each: each[1])
@@ -155,21 +180,23 @@ def _winners(claim: Claim) -> Iterator[Estimate]:
     rates = {each.what: each for each in _ratios(replace(claim, quantity="tokens_per_s"))}
     for work in works(claim):
         what = described(work.model.name, work.method)
-        chances = [_chance(side, work) for side in claim.sides]
+        likeliest = [each for side in claim.sides if (each := _likeliest(side, work)) is not None]
         names = [", ".join(side.machines) for side in claim.sides]
-        if None in chances:
+        if len(likeliest) < len(claim.sides):
             continue
-        can = [verdict(each or 0.0) for each in chances]
+        can = [verdict(each.found.fit_probability or 0.0) for each in likeliest]
+        commands = [each.command for each in likeliest]
         if can == ["no", "no"]:
+            yield _neither(what, names, commands)
             continue
         if can == ["yes", "yes"]:
             if what in rates:
                 yield rates[what]
             continue
-        yield _only(what, names, can)
+        yield _only(what, names, can, commands)
 
 
-def _only(what: str, names: Sequence[str], can: Sequence[str]) -> Estimate:
+def _only(what: str, names: Sequence[str], can: Sequence[str], commands: Sequence[str]) -> Estimate:
     """One of them alone surely can; or it is not sure who can, and nobody has won."""
     sure = sorted(can) == ["no", "yes"]
     unsure = [name for name, each in zip(names, can, strict=True) if each == "tight"]
@@ -179,13 +206,27 @@ def _only(what: str, names: Sequence[str], can: Sequence[str]) -> Estimate:
         who=" ÷ ".join(names),
         value=(math.inf if can[0] == "yes" else 0.0) if sure else 1.0,
         n=1,
-        evidence=("rules",),
+        evidence=tuple(commands),
         conditions=f"only {names[can.index('yes')]} can" if sure else f"it may fit {' and '.join(unsure)}, or not",
         source="reports/prediction.md",
     )
 
 
-def _chance(side: Asked, work: Workload) -> float | None:
-    """The best probability of fitting among the side's stacks."""
-    found: Sequence[float] = [each.fit_probability for _, each in _predicted(side, work) if each.fit_probability is not None]
-    return max(found, default=None)
+def _neither(what: str, names: Sequence[str], commands: Sequence[str]) -> Estimate:
+    """Nobody has won what neither can do: it counts against whoever is said to win it."""
+    return Estimate(
+        tier="predicted",
+        what=what,
+        who=" ÷ ".join(names),
+        value=math.nan,
+        n=1,
+        evidence=tuple(commands),
+        conditions="neither can",
+        source="reports/prediction.md",
+    )
+
+
+def _likeliest(side: Asked, work: Workload) -> Foretold | None:
+    """Of the side's stacks the one that fits with the best probability."""
+    found = [each for each in _predicted(side, work) if each.found.fit_probability is not None]
+    return max(found, key=lambda each: each.found.fit_probability or 0.0, default=None)

@@ -2,16 +2,17 @@
 
 In: a claim, and the sources of evidence. Out: a `Judged`. The strongest tier of evidence that settles a claim decides; a tier
 that leaves it open lets the next one speak, and is named. Tiers are never pooled, but for what packages have. On prediction alone
-a claim is said to hold or to fail by prediction, by its middle value.
+a claim is said to hold or to fail by prediction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from bench.claims.claim import TIERS, Claim, Estimate, Judged, Tier, Verdict
-from bench.claims.rules import Ruling, rule
+from bench.claims.rules import rule
+from bench.claims.ruling import Ruling
 
 Source = Callable[[Claim], Iterable[Estimate]]
 FORETOLD: dict[Verdict, Verdict] = {
@@ -36,17 +37,14 @@ def judge(claim: Claim, sources: Sequence[Source]) -> Judged:
     tier, ruling = next(((tier, ruling) for tier, ruling in rulings if ruling.verdict != "inconclusive"), rulings[0])
     stronger = [before for before, _ in rulings[: [each for each, _ in rulings].index(tier)]]
     reason = ruling.reason + (f"; {' and '.join(stronger)} evidence alone settles nothing" if stronger else "")
-    value, low, high = ruling.replacement or (None, None, None)
     return Judged(
         claim=claim,
         verdict=ruling.verdict,
         reason=reason,
         tiers=(tier,),
-        value=value,
-        low=low,
-        high=high,
+        **(asdict(ruling.found) if ruling.found else {}),
         estimates=tuple(usable[tier]),
-        others=tuple(each for each in found if each not in usable[tier]),
+        others=tuple(_aside(each, tier) for each in found if each not in usable[tier]),
         more_runs=ruling.more_runs,
     )
 
@@ -63,38 +61,24 @@ def _supported(claim: Claim, found: Sequence[Estimate]) -> Judged:
 
 
 def _ruling(claim: Claim, tier: Tier, estimates: Sequence[Estimate]) -> Ruling:
+    ruling = rule(claim, estimates)
     if tier != "predicted":
-        return rule(claim, estimates)
-    if claim.kind == "winner":  # whose interval has both on either side of one has not won
-        ruling = rule(claim, estimates)
-        return replace(ruling, verdict=FORETOLD.get(ruling.verdict, ruling.verdict), more_runs=None)
-    ruling = rule(claim, [_middle(each) for each in estimates])
-    if ruling.verdict in ("refined", "refuted") and rule(claim, estimates).verdict == "inconclusive":
-        ruling = replace(ruling, reason=f"{ruling.reason}; the 80% interval reaches what is claimed")
+        return ruling
+    return replace(ruling, verdict=FORETOLD.get(ruling.verdict, ruling.verdict), more_runs=None)
+
+
+def _aside(estimate: Estimate, tier: Tier) -> Estimate:
+    """With the reason why it does not count where evidence of that tier decides."""
+    if estimate.refused is not None:
+        return estimate
+    above = TIERS.index(tier) < TIERS.index(estimate.tier)
     return replace(
-        ruling, verdict=FORETOLD.get(ruling.verdict, ruling.verdict), replacement=_spanned(ruling, estimates), more_runs=None
+        estimate, refused=f"{tier} evidence comes before it" if above else f"{estimate.tier} evidence alone settles nothing"
     )
 
 
-def _middle(estimate: Estimate) -> Estimate:
-    """A prediction speaks by its middle value: its interval says how far to trust it, and is shown."""
-    return replace(estimate, low=estimate.value, high=estimate.value)
-
-
-def _spanned(ruling: Ruling, estimates: Sequence[Estimate]) -> tuple[float, float | None, float | None] | None:
-    """What was found with the intervals of those whose middle values it spans."""
-    if ruling.replacement is None:
-        return None
-    value, low, high = ruling.replacement
-    least, most = (value if end is None else end for end in (low, high))
-    among = [each for each in estimates if each.value is not None and least <= each.value <= most]
-    lows = [each.low for each in among if each.low is not None]
-    highs = [each.high for each in among if each.high is not None]
-    return value, min([*lows, value if low is None else low]), max([*highs, value if high is None else high])
-
-
 def _untested(claim: Claim, found: Sequence[Estimate]) -> Judged:
-    refused = [each for each in found if each.refused is not None]
+    refused = [each for each in found if each.refused is not None and not set(each.evidence) & set(claim.cites)]
     reason = f"{len(refused)} answers were found, and none can be used: {refused[0].refused}" if refused else _no_answer(claim)
     return Judged(claim=claim, verdict="untested", reason=reason, others=tuple(found))
 

@@ -243,6 +243,7 @@ def _ratio(claim: Claim, above: Side, below: Side) -> Estimate:
         value=ratio,
         low=None if math.isnan(low) else low,
         high=None if math.isnan(high) else high,
+        sides=None if found is None else (geometric_mean(above.values), geometric_mean(below.values)),
         n=min(len(above.values), len(below.values)),
         evidence=(*above.run_ids, *below.run_ids),
         conditions=f"workload {above.digest}",
@@ -274,7 +275,7 @@ def _fits(claim: Claim, runs: Runs, asked: Asked) -> Iterator[Estimate]:
 
 
 def _winners(claim: Claim, runs: Runs) -> Iterator[Estimate]:
-    """The only one that can, else the faster; both from runs on the machines themselves."""
+    """The only one that can, or neither, else the faster; both from runs on the machines themselves."""
     rates = {each.what: each for each in _ratios(replace(claim, quantity="tokens_per_s"), runs)}
     able = [_able(claim, runs, asked) for asked in claim.sides]
     for what in sorted(able[0].keys() | able[1].keys() | rates.keys()):
@@ -284,15 +285,15 @@ def _winners(claim: Claim, runs: Runs) -> Iterator[Estimate]:
         if first and second:
             if what in rates:
                 yield rates[what]
-        elif first or second:
+        else:
             names = [", ".join(side.machines) for side in claim.sides]
             yield Estimate(
                 tier="measured",
                 what=what,
                 who=" ÷ ".join(names),
-                value=math.inf if first else 0.0,
+                value=math.inf if first else 0.0 if second else math.nan,
                 n=1,
-                conditions=f"only {names[0] if first else names[1]} can",
+                conditions=f"only {names[0] if first else names[1]} can" if first or second else "neither can",
             )
 
 

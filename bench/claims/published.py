@@ -1,14 +1,14 @@
 """What others published, as evidence for a claim: every figure with its source, its meter and what it leaves open.
 
 In: published rows (`bench.cited`) and a claim. Out: estimates. A row answers only where every condition that its source states is
-the claim's; what the source does not state is listed. Rows of one source are one voice: an interval needs two sources. Vendors'
-claims and crashes are evidence of nothing (`Cited.unusable`); what another trainer took is shown and judges nothing.
+the claim's; what the source does not state is listed (`bench.claims.stated`). Rows of one source are one voice: an interval needs
+two sources. Vendors' claims and crashes are evidence of nothing (`Cited.unusable`); what another trainer took is shown and judges
+nothing.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -16,58 +16,62 @@ from statistics import median
 
 from bench.cited import Cited
 from bench.claims.asked import described, differing, profiles
+from bench.claims.beside import PEAK_METERS, PEAKS, against, of_row
 from bench.claims.claim import Claim, Estimate
 from bench.claims.claim import Side as Asked
+from bench.claims.stated import SERVED, agree, apart, left_open
 from bench.intervals import interval
 from bench.predict.cited_machines import machine_of
-from bench.predict.cited_models import cited_models
+from bench.predict.cited_models import model_named
 from bench.predict.evidence import Observation, observe
 from bench.spec import Cell
 
-PEAK_METERS = ("allocated", "mlx_peak", "active")
-"""Meters of the framework's own peak, which the claims mean; others are shown and judge nothing."""
-PEAKS = ("peak_bytes", "peak_bytes_per_parameter")
-SCOPES = ((re.compile(r"per card|GPU alone", re.IGNORECASE), "gpu-board"), (re.compile(r"wall", re.IGNORECASE), "wall"))
-"""What a source says that its watts cover."""
-SERVED = "inference"
+Pair = tuple[Cited, Observation]
 
 
 @dataclass(frozen=True)
 class Published:
-    """The rows, and of each what it proves, or why nothing."""
+    """Every row, and those that prove something with what they prove."""
 
     rows: tuple[Cited, ...]
-    observed: tuple[Observation, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def observed(self) -> tuple[Observation, ...]:
+        return tuple(seen for _, seen in self.pairs)
 
 
 def prepared(rows: Iterable[Cited]) -> Published:
-    """The rows with what each proves."""
-    kept = tuple(row for row in rows if row.unusable is None)
-    found = tuple(each for row in kept if isinstance(each := observe(row), Observation))
-    return Published(kept, found)
+    """The rows with what each proves; those that are no evidence of anything prove nothing."""
+    kept = tuple(rows)
+    return Published(kept, tuple((row, seen) for row in kept if isinstance(seen := observe(row), Observation)))
 
 
 def estimates(claim: Claim, known: Published) -> list[Estimate]:
     """What the rows say of the claim; those that cannot judge it come with the reason."""
     if claim.kind == "fit":
-        return list(_fits(claim, known.observed))
+        return list(_fits(claim, known.pairs))
     if claim.kind == "ratio":
-        return list(_ratios(claim, known.observed))
+        return list(_ratios(claim, known.pairs))
     if claim.kind == "winner":
-        return [each for side in claim.sides for row in known.rows for each in _decoded(claim, side, row)]
+        return [each for side in claim.sides for row in _usable(known) for each in _alone(claim, side, row)]
     if len(claim.sides) == 1:
         return _by_source(_numbers(claim, known))
     return []
 
 
+def _usable(known: Published) -> Iterator[Cited]:
+    return (row for row in known.rows if row.unusable is None)
+
+
 def _numbers(claim: Claim, known: Published) -> Iterator[Estimate]:
     """Peaks, watts and rates of generating, a row each."""
     if claim.quantity in PEAKS:
-        yield from (each for seen in known.observed for each in _peak(claim, seen))
+        yield from (each for row, seen in known.pairs for each in _peak(claim, row, seen))
     elif claim.quantity == "power_w":
-        yield from (each for row in known.rows for each in _watts(claim, row))
+        yield from (each for row in _usable(known) for each in _watts(claim, row))
     elif claim.quantity == "tokens_per_s":
-        yield from (each for row in known.rows for each in _decoded(claim, claim.sides[0], row))
+        yield from (each for row in _usable(known) for each in _decoded(claim, claim.sides[0], row))
 
 
 def _by_source(found: Iterable[Estimate]) -> list[Estimate]:
@@ -98,30 +102,20 @@ def _pooled(group: Sequence[Estimate]) -> Estimate:
     )
 
 
-def _peak(claim: Claim, seen: Observation) -> Iterator[Estimate]:
-    cell, apart = _nearest(claim, seen)
-    if cell is None or seen.peak_bytes is None or not _is_there(claim.sides[0], seen, cell):
+def _peak(claim: Claim, row: Cited, seen: Observation) -> Iterator[Estimate]:
+    cell = seen.cells[0]
+    if seen.peak_bytes is None or not _is_asked(claim, cell) or not _is_there(claim.sides[0], seen, cell):
         return
     per = (cell.workload.model.parameters or 0) if claim.quantity == "peak_bytes_per_parameter" else 1
     if not per:
         return
     meter = f"meter {seen.meter}: not the framework's own peak" if seen.meter not in PEAK_METERS else None
-    yield replace(_of(seen, cell, apart), value=seen.peak_bytes / per, refused=_refused(seen, apart) or meter)
+    yield replace(_of(claim, row, seen), value=seen.peak_bytes / per, refused=_refused(claim, row, seen, meter))
 
 
-def _nearest(claim: Claim, seen: Observation) -> tuple[Cell | None, list[str]]:
-    """The cell among those that the row may be of that meets most of the claim's conditions, and those that it does not meet."""
-    found: list[tuple[list[str], Cell]] = []
-    for cell in seen.cells:
-        work = cell.workload
-        declared = {name: getattr(work, name) for name in claim.conditions}
-        apart = differing(claim, work.model.name, work.method, declared)
-        if apart is not None:
-            found.append((apart, cell))
-    if not found:
-        return None, []
-    apart, cell = min(found, key=lambda each: len(each[0]))
-    return cell, apart
+def _is_asked(claim: Claim, cell: Cell) -> bool:
+    """Whether the claim is about that model and method; every cell that a row may be of has the same."""
+    return differing(claim, cell.workload.model.name, cell.workload.method, {}) is not None
 
 
 def _is_there(asked: Asked, seen: Observation, cell: Cell) -> bool:
@@ -130,59 +124,76 @@ def _is_there(asked: Asked, seen: Observation, cell: Cell) -> bool:
     return (not asked.machines or named) and (not asked.backends or cell.backend in asked.backends)
 
 
-def _of(seen: Observation, cell: Cell, apart: Sequence[str]) -> Estimate:
+def _of(claim: Claim, row: Cited, seen: Observation) -> Estimate:
+    work = seen.cells[0].workload
     return Estimate(
         tier="published",
-        what=described(cell.workload.model.name, cell.workload.method),
+        what=described(work.model.name, work.method),
         who=f"{seen.framework} on {seen.machine.name if seen.machine else 'an unknown machine'}",
         value=None,
         n=1,
         evidence=(seen.id,),
-        conditions=", ".join(apart) or f"meter {seen.meter or 'none'}",
-        unstated=seen.missing,
+        conditions=", ".join(apart(claim, row)) or f"meter {seen.meter or 'none'}",
+        unstated=left_open(claim, row, seen.missing),
         source=seen.source,
     )
 
 
-def _refused(seen: Observation, apart: Sequence[str]) -> str | None:
-    if not seen.own:
-        return f"another trainer ({seen.framework})"
-    return "under other conditions: " + ", ".join(apart) if apart else None
+def _refused(claim: Claim, row: Cited, seen: Observation, more: str | None = None) -> str | None:
+    """Every reason, `; ` between them; None where there is none."""
+    others = ", ".join(apart(claim, row))
+    reasons = (
+        None if seen.own else f"another trainer ({seen.framework})",
+        f"under other conditions: {others}" if others else None,
+        more,
+    )
+    return "; ".join(filter(None, reasons)) or None
 
 
-def _fits(claim: Claim, observed: Sequence[Observation]) -> Iterator[Estimate]:
+def _fits(claim: Claim, pairs: Sequence[Pair]) -> Iterator[Estimate]:
     """What ran with no more memory than the machine has runs there; what ran out with no less does not."""
-    for profile, seen in product(profiles(claim.sides[0]), observed):
-        cell, apart = _nearest(claim, seen)
-        there = seen.capacity_bytes
-        if cell is None or there is None or cell.device != ("cuda" if profile.gpu else "metal"):
+    for profile, (row, seen) in product(profiles(claim.sides[0]), pairs):
+        there, cell = seen.capacity_bytes, seen.cells[0]
+        if there is None or not _is_asked(claim, cell) or cell.device != ("cuda" if profile.gpu else "metal"):
             continue
         ran = seen.outcome == "ok"
         if seen.outcome not in ("ok", "oom") or (there > profile.capacity_bytes if ran else there < profile.capacity_bytes):
             continue
         room = None if seen.peak_bytes is None else 1 - seen.peak_bytes / profile.capacity_bytes
-        yield replace(_of(seen, cell, apart), value=float(ran), headroom=room, refused=_refused(seen, apart))
+        yield replace(_of(claim, row, seen), value=float(ran), headroom=room, refused=_refused(claim, row, seen))
 
 
-def _ratios(claim: Claim, observed: Sequence[Observation]) -> Iterator[Estimate]:
-    """Pairs of rows whose every stated condition is the same, whatever they leave open."""
-    usable = [(seen, *_nearest(claim, seen)) for seen in observed]
+def _ratios(claim: Claim, pairs: Sequence[Pair]) -> Iterator[Estimate]:
+    """Pairs of rows of the same work that say nothing different of how it was done, whatever they leave open."""
     sides = [
-        [
-            (seen, cell, apart)
-            for seen, cell, apart in usable
-            if cell is not None and _is_there(asked, seen, cell) and _figure(claim, seen)
-        ]
+        [(row, seen) for row, seen in pairs if _is_asked(claim, seen.cells[0]) and _is_of(claim, asked, seen)]
         for asked in claim.sides
     ]
-    for first, cell, apart in sides[0]:
-        for second, other, _ in sides[1]:
-            if cell.workload.digest != other.workload.digest:
-                continue
-            both = replace(_of(first, cell, apart), who=f"{first.framework} ÷ {second.framework}", evidence=(first.id, second.id))
-            value = (_figure(claim, first) or 0.0) / (_figure(claim, second) or 1.0)
-            unstated = tuple(sorted({*first.missing, *second.missing}))
-            yield replace(both, value=value, unstated=unstated, refused=_refused(first, apart) or _refused(second, apart))
+    for (row, first), (other, second) in product(*sides):
+        if _work(first) != _work(second) or not agree(claim, row, other):
+            continue
+        above, below = _figure(claim, first) or 0.0, _figure(claim, second) or 1.0
+        both, against_it = _of(claim, row, first), _of(claim, other, second)
+        yield replace(
+            both,
+            who=f"{first.framework} ÷ {second.framework}",
+            evidence=(first.id, second.id),
+            value=above / below,
+            sides=(above, below),
+            unstated=tuple(sorted({*both.unstated, *against_it.unstated})),
+            source="; ".join(dict.fromkeys((first.source, second.source))),
+            refused=_refused(claim, row, first) or _refused(claim, other, second),
+        )
+
+
+def _is_of(claim: Claim, asked: Asked, seen: Observation) -> bool:
+    return _figure(claim, seen) is not None and _is_there(asked, seen, seen.cells[0])
+
+
+def _work(seen: Observation) -> tuple[str, str]:
+    """The model and the method of a row."""
+    work = seen.cells[0].workload
+    return work.model.name, work.method
 
 
 def _figure(claim: Claim, seen: Observation) -> float | None:
@@ -192,47 +203,24 @@ def _figure(claim: Claim, seen: Observation) -> float | None:
 
 
 def _watts(claim: Claim, row: Cited) -> Iterator[Estimate]:
-    """Watts while it trained; those while it generated are shown, and those that a vendor names as a maximum are none."""
+    """Watts read on the machine; what is no mean of the claim's own work is shown, a vendor's maximum is no reading."""
     profile = machine_of(row.hardware or "", row.memory_gb)
     if row.watts is None or profile is None or profile.name not in claim.sides[0].machines or "vendor" in (row.method or ""):
         return
-    scope = next((name for pattern, name in SCOPES if pattern.search(f"{row.notes} {row.source}")), None)
-    trained = row.method in ("full", "LoRA", "QLoRA")
-    obstacles = {
-        "read while it generated, not while it trained": not trained and "serve" not in claim.methods,
-        f"covers {scope or 'what is not stated'}, the claim's {claim.scope}": claim.scope is not None and scope != claim.scope,
-    }
-    yield replace(
-        _of_row(row, profile.name),
-        value=row.watts,
-        refused=next((reason for reason, stands in obstacles.items() if stands), None),
-    )
+    yield replace(of_row(claim, row, profile.name), value=row.watts, refused=against(claim, row))
 
 
 def _decoded(claim: Claim, side: Asked, row: Cited) -> Iterator[Estimate]:
-    """Rates of generating on the side's chip or card, by whatever program: another than ours, so shown and judging nothing."""
-    profile = machine_of(row.hardware or "", row.memory_gb)
-    model = cited_models().get(row.model or "")
+    """Rates of generating on the side's chip or card, by whatever program and with whatever memory beside it."""
+    profile, model = machine_of(row.hardware or "", row.memory_gb), model_named(row.model or "")
     asked = "serve" in claim.methods and row.method == SERVED and row.tokens_per_s is not None
-    if (
-        not asked
-        or profile is None
-        or not any((profile.chip, profile.gpu) == (each.chip, each.gpu) for each in profiles(side))
-        or model is None
-        or model.name not in claim.models
-    ):
+    if not asked or profile is None or model is None or model.name not in claim.models:
         return
-    yield replace(_of_row(row, profile.name), value=row.tokens_per_s, refused=f"another program ({row.framework})")
+    if any((profile.chip, profile.gpu) == (each.chip, each.gpu) for each in profiles(side)):
+        yield replace(of_row(claim, row, profile.name), value=row.tokens_per_s, refused=against(claim, row))
 
 
-def _of_row(row: Cited, machine: str) -> Estimate:
-    return Estimate(
-        tier="published",
-        what=f"{row.model or 'unknown model'} {row.method or ''}".strip(),
-        who=f"{row.framework or 'unknown'} on {machine}",
-        value=None,
-        n=1,
-        evidence=(row.id,),
-        conditions=(row.notes or "").partition(";")[0],
-        source=row.source,
-    )
+def _alone(claim: Claim, side: Asked, row: Cited) -> Iterator[Estimate]:
+    """A rate of one machine is no contest: it is shown, and judges nothing."""
+    for each in _decoded(claim, side, row):
+        yield replace(each, quantity="tokens_per_s", refused=each.refused or "one machine's rate, with none beside it")

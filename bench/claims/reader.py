@@ -23,14 +23,16 @@ same in a user's file as in the catalogue's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from bench import cited
 from bench.catalog import CATALOG, catalogue
 from bench.claims.claim import Claim, Expected, Language, Side
 from bench.claims.consistency import faults
@@ -65,8 +67,12 @@ class Usual:
     reason: Mapping[Language, str] = field(default_factory=dict)
 
 
-def read_claims(*paths: Path) -> tuple[Claim, ...]:
-    """The claims of the files. Raises BadFile with every fault of all of them, an id that stands twice included."""
+def read_claims(*paths: Path, results: Path = cited.BUNDLED) -> tuple[Claim, ...]:
+    """The claims of the files, which may cite the published rows of `results` and those that come with the project.
+
+    Raises BadFile with every fault of all of them, an id that stands twice included, or for published rows with faults.
+    """
+    rows = cache(partial(_ids, results))
     problems: list[Problem] = []
     seen: dict[str, Path] = {}
     claims: list[Claim] = []
@@ -80,7 +86,7 @@ def read_claims(*paths: Path) -> tuple[Claim, ...]:
         usual, found = _usual(path, content, usual)
         problems += found
         for index, raw in enumerate(_rows(content)):
-            row, found = _row(path, index, raw, seen)
+            row, found = _row(path, index, raw, seen, rows)
             problems += found
             if row is not None and not problems:
                 claims.append(_claim(row, usual))
@@ -110,8 +116,14 @@ def _usual(path: Path, content: Mapping[str, Any], before: Usual) -> tuple[Usual
     return Usual(tables["training"], tables["serving"], tolerance, reason), problems
 
 
-def _row(path: Path, index: int, raw: Any, seen: dict[str, Path]) -> tuple[Row | None, list[Problem]]:
-    """The row, and its faults; `seen` takes its id."""
+def _ids(results: Path) -> list[str]:
+    return [*cited.known(results)]
+
+
+def _row(
+    path: Path, index: int, raw: Any, seen: dict[str, Path], rows: Callable[[], Sequence[str]]
+) -> tuple[Row | None, list[Problem]]:
+    """The row, and its faults; `seen` takes its id, and `rows` gives those of the published rows."""
     name = _name(index, raw)
     row, problems = _shaped(Row, raw, path, name)
     if isinstance(raw, dict) and isinstance(raw.get("id"), str):
@@ -121,7 +133,7 @@ def _row(path: Path, index: int, raw: Any, seen: dict[str, Path]) -> tuple[Row |
             problems.append(_problem(path, f"{name}.id", f"stands twice, also in {printable(str(seen[raw['id']]))}; rename one"))
         seen[raw["id"]] = path
     if row is not None:
-        problems += [_problem(path, f"{name}.{key}", message) for key, message in faults(row)]
+        problems += [_problem(path, f"{name}.{key}", message) for key, message in faults(row, rows)]
         problems += [each for key, shape, table in _inner(row) for each in _shaped(shape, table, path, f"{name}.{key}")[1]]
     return row, problems
 
@@ -176,6 +188,7 @@ def _claim(row: Row, usual: Usual) -> Claim:
         kind=row.kind,
         statement=_texts(row.statement),
         remark=_texts(row.remark) if row.remark else {},
+        cites=tuple(row.cites),
         quantity=row.quantity,
         unit=row.unit,
         expected=Expected(1.0, None) if row.kind == "order" and row.expected is None else row.expected,

@@ -90,6 +90,7 @@ class Row(Strict):
     kind: Kind
     statement: Texts
     remark: Texts | None = None
+    cites: list[str] = []
     quantity: Quantity | None = None
     unit: Text | None = None
     expected: Annotated[Expected | None, PlainValidator(_ends)] = None

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
-from bench.claims.claim import Claim, Estimate, Expected, Kind, Side, Verdict
+from bench.claims.claim import Claim, Estimate, Expected, Kind, Verdict
+from bench.claims.contest import winners
+from bench.claims.found import Edges, Found, band, together
+from bench.claims.ruling import Ruling, more_runs, named
 from bench.intervals import widening
 
 Answer = Literal["inside", "outside", "wrong", "unclear"]
 """What one estimate says of the claim: its number holds; another number does, in its direction; the direction, or the fit, is
 wrong; it cannot be told yet."""
+AGAINST: tuple[Answer, ...] = ("wrong", "outside")
+"""The answers that contradict a claim, the worst first."""
+ABOVE = (1.0, None)
+"""What an order expects where the claim says no more."""
 ORDER_OF_MAGNITUDE = math.sqrt(10)
 """A value further than this factor from the claim's is of another order of magnitude: no refinement of it, but its refutation."""
 SURE = 0.9
@@ -28,16 +35,6 @@ ROOM = 0.1
 """Of the capacity: what a fit that is called tight may leave free at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """`verdict` is never of a prediction: the judge renames it. `replacement` is (value, low, high) of what was found."""
-
-    verdict: Verdict
-    reason: str
-    replacement: tuple[float, float | None, float | None] | None = None
-    more_runs: int | None = None
-
-
 def rule(claim: Claim, estimates: Sequence[Estimate]) -> Ruling:
     """The verdict on estimates that have a value; `untested` without any."""
     if not estimates:
@@ -45,31 +42,71 @@ def rule(claim: Claim, estimates: Sequence[Estimate]) -> Ruling:
     return RULES[claim.kind](claim, estimates)
 
 
-def band(expected: Expected, tolerance: float) -> tuple[float, float]:
-    """What still counts as the claim's number: tolerance as a factor, so that it is alike above and below."""
-    low = 0.0 if expected.low is None else expected.low / (1 + tolerance)
-    high = math.inf if expected.high is None else expected.high * (1 + tolerance)
-    return low, high
-
-
 def _numbers(claim: Claim, estimates: Sequence[Estimate]) -> Ruling:
     """Values, ranges, ratios and orders."""
     assert claim.expected is not None
-    answers = [_guarded(claim, each, len(estimates)) for each in estimates]
-    found = together(estimates)
-    if "wrong" in answers:
-        said = f"{_of(answers, 'wrong')} {_opposite(claim)}"
-        return Ruling("refuted", said + _named(answers, "wrong", estimates), together(_those(answers, "wrong", estimates)))
-    if "outside" in answers:
-        said = f"{_of(answers, 'outside')} another number than the claim's, in its direction"
-        return Ruling("refined", said + _named(answers, "outside", estimates), together(_those(answers, "outside", estimates)))
+    edges = band(claim.expected, claim.tolerance)
+    answers = [_guarded(claim, _speaking(each), len(estimates)) for each in estimates]
+    against = [each for answer, each in zip(answers, estimates, strict=True) if answer in AGAINST]
+    if against:
+        alike = not set(AGAINST) <= set(answers)
+        said = _said_against(claim, answers, estimates) + _reach(against, edges)
+        return Ruling("refuted" if "wrong" in answers else "refined", said, together(against, edges, alike))
+    found = together(estimates, edges)
     if all(answer == "inside" for answer in answers):
-        return Ruling("verified", f"{_of(answers, 'inside')} the claim's number, within {claim.tolerance:.0%}", found)
-    return Ruling("inconclusive", _why_unclear(answers, estimates), found, _more_runs(claim, estimates))
+        return Ruling("verified", _said_for(claim, answers), found)
+    return Ruling("inconclusive", _why_unclear(answers, estimates), found, more_runs(claim, estimates))
 
 
-def _opposite(claim: Claim) -> str:
-    return "the opposite direction" if claim.kind in ("ratio", "order") else "another order of magnitude"
+def _speaking(estimate: Estimate) -> Estimate:
+    """A prediction speaks by its middle value: its interval says how far to trust it, and is shown."""
+    return replace(estimate, low=estimate.value, high=estimate.value) if estimate.tier == "predicted" else estimate
+
+
+def _said_for(claim: Claim, answers: Sequence[Answer]) -> str:
+    expected = claim.expected
+    assert expected is not None
+    if claim.kind == "order" and (expected.low, expected.high) == ABOVE:
+        return f"{_of(answers, 'inside', 'lie')} above 1"
+    within = f", within {claim.tolerance:.0%}" if claim.tolerance else ""
+    if expected.low == expected.high:
+        return f"{_of(answers, 'inside')} the claim's number{within}"
+    return f"{_of(answers, 'inside', 'lie')} in the claimed range{within}"
+
+
+def _said_against(claim: Claim, answers: Sequence[Answer], estimates: Sequence[Estimate]) -> str:
+    """How many contradict the claim, and how far; those that are named are the worst."""
+    there = [which for which in AGAINST if which in answers]
+    told = [_contradiction(claim, answers, which) for which in there]
+    return "; ".join([told[0] + _named(answers, there[0], estimates), *told[1:]])
+
+
+def _contradiction(claim: Claim, answers: Sequence[Answer], which: Answer) -> str:
+    expected = claim.expected
+    assert expected is not None
+    if claim.kind == "order":
+        where = "below 1" if (expected.low, expected.high) == ABOVE else "outside the claimed range"
+        return f"{_of(answers, which, 'lie')} {where}"
+    ratio = claim.kind == "ratio"
+    if which == "wrong":
+        return f"{_of(answers, which)} {'the opposite direction' if ratio else 'another order of magnitude'}"
+    how = ", of its order of magnitude" if not ratio else ", in its direction" if expected.direction else ""
+    return f"{_of(answers, which)} another number than the claim's{how}"
+
+
+def _reach(against: Sequence[Estimate], edges: Edges) -> str:
+    """Of predictions that contradict the claim, how many have an interval that does not."""
+    reaching = sum(
+        each.tier == "predicted" and each.low is not None and each.high is not None and _meets(each.low, each.high, edges)
+        for each in against
+    )
+    if not reaching:
+        return ""
+    return f"; the 80% interval {f'of {reaching} of them ' if reaching < len(against) else ''}reaches what is claimed"
+
+
+def _meets(low: float, high: float, edges: Edges) -> bool:
+    return high >= edges[0] and low <= edges[1]
 
 
 def _guarded(claim: Claim, estimate: Estimate, family: int) -> Answer:
@@ -91,7 +128,7 @@ def _of_number(claim: Claim, estimate: Estimate) -> Answer:
     low, high = band(expected, claim.tolerance)
     if low <= estimate.low and estimate.high <= high:
         return "inside"
-    if estimate.high >= low and estimate.low <= high:
+    if _meets(estimate.low, estimate.high, (low, high)):
         return "unclear"
     if claim.kind == "order":
         return "wrong"
@@ -159,54 +196,10 @@ def _of_tight(chance: float, room: float | None) -> Answer:
     return "inside" if room is None or room <= ROOM else "unclear"
 
 
-def _headroom(estimates: Sequence[Estimate]) -> tuple[float, float | None, float | None] | None:
+def _headroom(estimates: Sequence[Estimate]) -> Found | None:
     rooms = [each.headroom for each in estimates if each.headroom is not None]
-    return (max(rooms), min(rooms), max(rooms)) if rooms else None
-
-
-def _winners(claim: Claim, estimates: Sequence[Estimate]) -> Ruling:
-    """Who should do it: the only one that can, else the faster. A claim that holds for some work and not for other is refined."""
-    won = [_winner(each, claim.tolerance) for each in estimates]
-    if claim.winner == "tie":
-        return _a_tie(claim, estimates, won)
-    right, wrong = won.count(claim.winner), sum(each not in (claim.winner, None) for each in won)
-    told = f"{_name(claim.sides[0 if claim.winner == 'first' else 1])} wins {right} of {len(won)}"
-    if right and wrong:
-        return Ruling("refined", f"{told}; elsewhere it does not", together(estimates))
-    if right == len(won):
-        return Ruling("verified", told, together(estimates))
-    if wrong == len(won):
-        return Ruling("refuted", told, together(estimates))
-    return Ruling("inconclusive", f"{told}; the rest cannot be told apart", together(estimates), _more_runs(claim, estimates))
-
-
-def _winner(estimate: Estimate, tolerance: float) -> str | None:
-    """`first`, `second`, `tie`; None where it cannot be told."""
-    value = estimate.value
-    if value is None:
-        return None
-    if math.isinf(value) or value == 0:
-        return "first" if value else "second"
-    if estimate.low is None or estimate.high is None:
-        return None
-    if 1 / (1 + tolerance) <= estimate.low and estimate.high <= 1 + tolerance:
-        return "tie"
-    return "first" if estimate.low > 1 else "second" if estimate.high < 1 else None
-
-
-def _a_tie(claim: Claim, estimates: Sequence[Estimate], won: Sequence[str | None]) -> Ruling:
-    first, second, ties = (won.count(who) for who in ("first", "second", "tie"))
-    one, two = (_name(side) for side in claim.sides)
-    told = f"{one} wins {first}, {two} {second}, {ties} are equal, of {len(won)}"
-    if (first and second) or ties == len(won):
-        return Ruling("verified", told, together(estimates))
-    if None in won:
-        return Ruling("inconclusive", told, together(estimates))
-    return Ruling("refuted", told, together(estimates))
-
-
-def _name(side: Side) -> str:
-    return ", ".join(side.machines or side.backends) or "any"
+    least, most = min(rooms, default=0.0), max(rooms, default=0.0)
+    return Found(most, least, most, least, most, len(rooms)) if rooms else None
 
 
 def _support(claim: Claim, estimates: Sequence[Estimate]) -> Ruling:
@@ -214,7 +207,8 @@ def _support(claim: Claim, estimates: Sequence[Estimate]) -> Ruling:
     values = [each.value or 0.0 for each in estimates]
     for_it, against = sum(value > 0 for value in values), sum(value < 0 for value in values)
     if len(claim.sides) > 1:
-        told = f"of {len(values)} techniques {for_it} are on the first side alone, {against} on the second alone"
+        one, two = (named(side) for side in claim.sides)
+        told = f"of {len(values)} techniques {for_it} are on {one} alone, {against} on {two} alone"
         most = for_it > claim.share * len(values) and not against
         verdict: Verdict = ("verified" if most else "refined") if for_it else "refuted" if against else "inconclusive"
         return Ruling(verdict, told)
@@ -228,41 +222,23 @@ RULES: dict[Kind, Callable[[Claim, Sequence[Estimate]], Ruling]] = {
     "ratio": _numbers,
     "order": _numbers,
     "fit": _fits,
-    "winner": _winners,
+    "winner": winners,
     "support": _support,
 }
 
 
-def together(estimates: Sequence[Estimate]) -> tuple[float, float | None, float | None] | None:
-    """What all estimates span: the middle one, and the ends of all intervals (of the values, where there are none)."""
-    values = sorted(each.value for each in estimates if each.value is not None and math.isfinite(each.value))
-    if not values:
-        return None
-    middle = math.sqrt(values[(len(values) - 1) // 2] * values[len(values) // 2]) if values[0] > 0 else values[len(values) // 2]
-    lows = [each.low for each in estimates if each.low is not None]
-    highs = [each.high for each in estimates if each.high is not None]
-    if len(values) == 1 and not lows:
-        return middle, None, None
-    return middle, min([*lows, values[0]]), max([*highs, values[-1]])
-
-
-def _of(answers: Sequence[Answer], which: Answer) -> str:
+def _of(answers: Sequence[Answer], which: Answer, verb: str = "say") -> str:
     count = sum(answer == which for answer in answers)
-    return f"{count} of {len(answers)} say" + ("s" if count == 1 else "")
-
-
-def _those(answers: Sequence[Answer], which: Answer, estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Those that answer so: theirs is the number that takes the claim's place."""
-    return [each for answer, each in zip(answers, estimates, strict=True) if answer == which]
+    return f"{count} of {len(answers)} {verb}" + ("s" if count == 1 else "")
 
 
 def _named(answers: Sequence[Answer], which: Answer, estimates: Sequence[Estimate]) -> str:
     """Who says so, where some say otherwise."""
-    named = [f"{each.what} by {each.who}" for each in _those(answers, which, estimates)]
-    if len(named) == len(answers):
+    names = [f"{each.what} by {each.who}" for answer, each in zip(answers, estimates, strict=True) if answer == which]
+    if len(names) == len(answers):
         return ""
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    return f": {', '.join(named[:NAMED])}{more}"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f": {', '.join(names[:NAMED])}{more}"
 
 
 def _why_unclear(answers: Sequence[Answer], estimates: Sequence[Estimate]) -> str:
@@ -271,22 +247,3 @@ def _why_unclear(answers: Sequence[Answer], estimates: Sequence[Estimate]) -> st
     if single:
         return f"{single} of {len(estimates)} have no interval: one run, or one source, says nothing of its spread"
     return f"{unclear} of {len(answers)} intervals reach over the edge of what is claimed"
-
-
-def _more_runs(claim: Claim, estimates: Sequence[Estimate]) -> int | None:
-    """How many runs more would narrow the widest interval to one side of its nearest edge: intervals shrink by the root of n."""
-    needed = [_needed(claim, each) for each in estimates]
-    return max((each for each in needed if each is not None), default=None)
-
-
-def _needed(claim: Claim, estimate: Estimate) -> int | None:
-    if estimate.low is None or estimate.high is None:
-        return max(1, 3 - estimate.n) if estimate.tier == "measured" else None
-    if not (estimate.value and estimate.low > 0) or estimate.n < 1:
-        return None
-    edges = (1.0,) if claim.kind == "winner" or claim.expected is None else band(claim.expected, claim.tolerance)
-    middle, reach = math.log(estimate.value), (math.log(estimate.high) - math.log(estimate.low)) / 2
-    away = min((abs(math.log(edge) - middle) for edge in edges if 0 < edge < math.inf), default=0.0)
-    if away <= 0 or reach <= away:
-        return None
-    return math.ceil(estimate.n * (reach / away) ** 2) - estimate.n

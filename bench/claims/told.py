@@ -12,6 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.claims.claim import VERDICTS, Claim, Estimate, Judged, Language
+from bench.claims.found import astride
+from bench.claims.ruling import edges_of
 from bench.reading.strict import printable
 
 SCALES = {"GB": 1e9, "GB/s": 1e9, "%": 0.01}
@@ -36,6 +38,10 @@ def _json(each: Judged) -> dict[str, Any]:
         "value": _finite(each.value),
         "low": _finite(each.low),
         "high": _finite(each.high),
+        "least": _finite(each.least),
+        "most": _finite(each.most),
+        "speaking": each.speaking,
+        "answers": len(each.estimates),
         "unit": claim.unit,
         "n": each.n,
         "evidence": [name for estimate in each.estimates for name in estimate.evidence],
@@ -70,11 +76,40 @@ def _line(each: Judged, language: Language) -> str:
 
 
 def _said(each: Judged) -> Iterator[str]:
-    if each.value is not None and each.claim.unit is not None:
-        yield f"found {amount(each.claim, each.value)}{_between(each)}"
+    if found := _found(each):
+        yield f"found {found}{_share(each)}{_beside(each)}"
     yield each.reason
     if each.more_runs:
         yield f"about {each.more_runs} more runs would settle it"
+
+
+def _found(each: Judged) -> str:
+    """The number, or both ends where the answers have no middle."""
+    if each.claim.unit is None:
+        return ""
+    if each.value is not None and math.isfinite(each.value):
+        return f"{amount(each.claim, each.value)}{_between(each)}"
+    if each.least is None or each.most is None:
+        return ""
+    return f"{amount(each.claim, each.least)} to {amount(each.claim, each.most)}"
+
+
+def _share(each: Judged) -> str:
+    """Of how many answers the number speaks, where some say otherwise."""
+    if each.speaking is None or each.speaking >= len(each.estimates):
+        return ""
+    return f", in {each.speaking} of {len(each.estimates)} answers"
+
+
+def _beside(each: Judged) -> str:
+    return ", on either side of what is claimed" if is_astride(each) else ""
+
+
+def is_astride(each: Judged) -> bool:
+    """Whether what contradicts the claim lies on either side of it, and so has no middle."""
+    if each.value is not None or each.least is None or each.most is None:
+        return False
+    return astride(each.least, each.most, edges_of(each.claim))
 
 
 def _between(each: Judged) -> str:

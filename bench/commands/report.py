@@ -29,7 +29,11 @@ from bench.commands.options import folder_option, json_option, results_option
     metavar="FILE",
     help="Put the table of verdicts between the markers of this Markdown file, too.",
 )
-@click.option("--check", is_flag=True, help="With --readme: write nothing, and exit with 2 where its table is stale.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Write nothing, and exit with 2 where the report in --out (or, with --readme, that file's table) is stale.",
+)
 @json_option
 @collector_paused()
 def report(
@@ -44,7 +48,7 @@ def report(
     as_json: bool,
 ) -> None:
     """Write down what holds of the claims and what was measured: HTML, Markdown and figures."""
-    from bench.report import chosen
+    from bench.report import chosen, kept
     from bench.report import readme as table
     from bench.report.page import write
     from bench.spec import BadInput
@@ -53,11 +57,14 @@ def report(
         click.echo(f"{results}: no such folder, so no runs are reported; `wingspan run` makes it", err=True)
     with bad_input():
         asked = chosen.Chosen(None if since is None else chosen.moment(since), compare or None)
-        if (check and readme is None) or (readme is not None and compare):
-            raise BadInput("--check goes with --readme, and --readme not with --compare, which tells no verdicts")
+        if compare and (check or readme is not None):
+            raise BadInput("--check and --readme do not go with --compare, which tells no verdicts")
+        if check and since is not None:
+            raise BadInput("--check does not go with --since: what is kept is a report on all runs")
+        if check and readme is None:
+            return kept.refuse_stale(results, out, language, own)
         if check and readme is not None:
-            table.refuse_stale(readme, table.judged(results, own))
-            return
+            return table.refuse_stale(readme, table.judged(results, own))
         written = write(results, out, language, asked, own)
         if readme is not None:
             table.splice(readme, table.of(written.document))

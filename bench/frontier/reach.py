@@ -1,7 +1,8 @@
 """How far a machine reaches, as predicted: the largest model, the longest sequence and the largest batch that fit, by method.
 
 In: a machine's profile. Out: a `Reach` for each edge that `suites/frontier.toml` asks for, by the stack of the machine that gets
-furthest: what `wingspan frontier frontier --predicted --machine NAME` says of the stacks that the machine's owners use.
+furthest: what `wingspan frontier frontier --predicted --machine NAME` says of the stacks that the machine's owners use, and
+likewise of what that suite excludes from being run, since a prediction costs nothing and a gap would be read as forgotten.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from itertools import groupby
 
 from bench.catalog import CATALOG, MachineProfile
 from bench.claims.asked import STACKS
-from bench.expand import exclusion_of
 from bench.frontier.question import MODEL, Question, Value, questions
 from bench.frontier.search import Chance, predicted
 from bench.holes import refusal
@@ -60,7 +60,7 @@ def reaches(profile: MachineProfile) -> tuple[Reach, ...]:
     cells = [
         cell
         for cell in chosen(suite, machine, None)
-        if cell.backend in STACKS.get(cell.device, ()) and not exclusion_of(suite, cell) and not refusal(cell, machine)
+        if cell.backend in STACKS.get(cell.device, ()) and not refusal(cell, machine)
     ]
     asked = questions(suite.frontier or Frontier(), cells)
     found = [each for question in asked for each in _reach(profile, question, chances(machine))]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bench.frontier.question import MODEL, Question, Value
-from bench.predict.prediction import NO_UP_TO, YES_FROM
+from bench.predict.prediction import EVEN, NO_UP_TO, YES_FROM
 from bench.spec import Cell
 
 Chance = Callable[[Cell], float | None]
@@ -26,7 +26,6 @@ Chance = Callable[[Cell], float | None]
 Status = Literal["confirmed", "unconfirmed", "all fit", "none fits", "inconclusive", "left", "predicted", "unpredicted"]
 """`confirmed`: the longer run at the edge ended ok. `all fit`: so it did at the largest value asked for. `inconclusive`: a run
 failed twice, and not for memory. `left`: time was up, or somebody interrupted. `predicted`, `unpredicted`: nothing was tried."""
-EVEN = 0.5
 FIRST_STRIDE = 8
 """The first stride away from a predicted edge is this part of it: about as wide as predictions err."""
 

@@ -6,6 +6,7 @@ and `reports/prediction.md`, and the card itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any
 from bench import cited
 from bench.files import atomic
 from bench.predict import fit, fractions, rules
+from bench.predict.evidence import Observation
 from bench.predict.fit_memory import residuals
 from bench.predict.fit_speed import shares
 from bench.predict.fractions import CALIBRATION
 from bench.predict.published import import_csv
 from bench.predict.score import Card, brier, score, summarise
 from bench.predict.score_card import card_text
+from bench.predict.sources import of_one_source
 from bench.predict.spread import stored_spreads
 from bench.reading.strict import printable
 from bench.spec import BadInput
@@ -52,6 +55,12 @@ class Calibrated:
             "left_out": self.card.left_out,
             "written": [str(path) for path in self.written],
         }
+
+
+def scored(observations: Sequence[Observation]) -> Card:
+    """How well predictions hold on what others published, each source predicted by the others; nothing is written."""
+    seen, by_rule = of_one_source(observations), cache(rules.uncalibrated)
+    return score(fit.Evidence(tuple(seen), {}), residuals(seen, by_rule), by_rule)
 
 
 def calibrate(

@@ -17,6 +17,8 @@ Fits = Literal["yes", "tight", "no"]
 PARTS = ("weights", "adapters", "gradients", "optimizer", "activations", "logits", "overhead")
 YES_FROM, NO_UP_TO = 0.9, 0.1
 """Probabilities of fitting from which a cell is said to fit, and up to which not to."""
+EVEN = 0.5
+"""From this probability on something is likelier than not: the edge of what fits lies there, and where a winner changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

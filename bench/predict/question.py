@@ -25,8 +25,10 @@ THIS = "this"
 """What names the computer that the command runs on."""
 TRAINING: tuple[Method, ...] = ("full", "lora", "qlora")
 USED_BY: Mapping[str, tuple[Method, ...]] = {
-    **dict.fromkeys(("sequence_length", "gradient_checkpointing", "optimizer"), TRAINING),
-    **dict.fromkeys(("rank", "modules", "adapter_layers", "adapter_dtype"), ADAPTER_METHODS),
+    **dict.fromkeys(("sequence_length", "gradient_accumulation", "gradient_checkpointing"), TRAINING),
+    **dict.fromkeys(("optimizer", "optimizer_dtype"), TRAINING),
+    **dict.fromkeys(("rank", "modules", "adapter_layers", "dropout", "adapter_dtype"), ADAPTER_METHODS),
+    "master_dtype": ("full",),
     **dict.fromkeys(("prompt_tokens", "generated_tokens"), ("serve",)),
     "quantization_bits": ("qlora", "serve"),
 }
@@ -57,7 +59,7 @@ def asked_cell(model: str, backend: str | None, machine: Machine, declared: Mapp
     for name in given:
         if method not in USED_BY.get(name, (method,)):
             users = " and ".join(filter(None, (", ".join(USED_BY[name][:-1]), USED_BY[name][-1])))
-            raise BadInput(f"{_option(name)} is for {users}, and {method} would ignore it: leave it out, or change --method")
+            raise BadInput(f"{option(name)} is for {users}, and {method} would ignore it: leave it out, or change --method")
     try:
         resolved = resolve_model(model, Path.cwd())
     except BadFile:
@@ -72,7 +74,8 @@ def asked_cell(model: str, backend: str | None, machine: Machine, declared: Mapp
     return Cell(work, name, device)
 
 
-def _option(field: str) -> str:
+def option(field: str) -> str:
+    """The command's option for a field of a workload."""
     return f"--{field.replace('_', '-')}"
 
 
@@ -99,7 +102,7 @@ def with_doubts(found: Prediction, cell: Cell) -> Prediction:
     refused = load_backend(cell.backend).refuses(cell)
     doubts = [] if refused is None else [f"{cell.backend} would not run this: {refused}"]
     doubts += [
-        f"a suite would refuse this: {LIMITED.get(name, _option(name))} {value} exceeds the {limit_name} of "
+        f"a suite would refuse this: {LIMITED.get(name, option(name))} {value} exceeds the {limit_name} of "
         f"{cell.workload.model.name}, {limit}"
         for name, value, limit_name, limit in limits_of(cell.workload)
         if limit is not None and value is not None and value > limit

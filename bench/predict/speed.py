@@ -174,6 +174,6 @@ def _doubts(cell: Cell, fractions: Fractions) -> tuple[str, ...]:
     if fractions.rows == 0:
         return ("speed: assumed shares of the rated speed, nothing was fitted",)
     if fractions.sources < FEW_SOURCES:
-        seen = f"{fractions.rows} rates of {fractions.sources} sources"
+        seen = f"few sources (rates: {fractions.rows}, sources: {fractions.sources})"
         return (f"speed: its share of the machine's rates was fitted on {seen}, so its interval is mostly an assumption",)
     return ()

@@ -39,10 +39,13 @@ def describe(cell: Cell, found: Prediction, machine: str) -> str:
 
 
 def amount(nbytes: float) -> str:
-    """Gigabytes to two places; megabytes below one, kilobytes below one of those."""
+    """Gigabytes to two places; three digits in the largest unit below, down to whole bytes."""
     if nbytes >= 1e9:
         return f"{nbytes / 1e9:.2f} GB"
-    return f"{nbytes / 1e6:.3g} MB" if nbytes >= 1e6 else f"{nbytes / 1e3:.3g} kB"
+    for unit, size in (("MB", 1e6), ("kB", 1e3)):
+        if nbytes >= size:
+            return f"{nbytes / size:.3g} {unit}"
+    return f"{nbytes:.0f} byte" + ("" if round(nbytes) == 1 else "s")
 
 
 def rate(value: float) -> str:

@@ -18,8 +18,8 @@ from bench.advise.contest import best
 from bench.advise.stack import Known
 from bench.catalog import MachineProfile, catalogue
 from bench.claims.asked import cells
+from bench.claims.beside import PEAK_METERS
 from bench.claims.claim import Side, Tier
-from bench.claims.published import PEAK_METERS
 from bench.limits import profile_of
 from bench.model import Model
 from bench.predict.evidence import Observation
@@ -33,8 +33,8 @@ LINE_CONTEXTS = (512, 1024, 2048, 4096)
 """Of the lines of memory: further out a token costs so unlike much in models of unlike width that no line holds for all."""
 VARIANTS: tuple[Mapping[str, Any], ...] = ({}, {"gradient_checkpointing": False}, {"optimizer": "adamw_8bit"})
 """What divides the lines of memory beside method and stack."""
-EDGE_TOKENS = 64
-"""How finely a flip along context is told."""
+EDGE_TOKENS = 256
+"""How finely a flip along context is told: in the steps of suites/frontier.toml, so that both tell the same edge."""
 
 
 def lesson_models() -> tuple[Model, ...]:
@@ -159,14 +159,17 @@ def gathered_map(
 
 
 def _sharpened(known: Known, first: MachineProfile, second: MachineProfile, flip: Flip) -> Iterator[Flip]:
-    """Along context the neighbours are brought together, and a winner between them is found; sizes are those that there are."""
+    """Along context the neighbours are brought together, and a winner between them is found; sizes are those that there are.
+
+    The place is the last context before the change, as an edge is the last that fits.
+    """
     if flip.axis != "sequence_length":
         yield flip
         return
     below, end = flip.below, flip.above
     while below.winner != end.winner:
         below, above = _edge(known, first, second, below, end)
-        yield Flip(flip.axis, below, above, float(above.sequence_length))
+        yield Flip(flip.axis, below, above, float(below.sequence_length))
         below = above
 
 

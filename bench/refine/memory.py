@@ -3,14 +3,14 @@
 In: peaks of known size (`Row`). Out: for each method, stack, optimizer and checkpointing a `Rule`: memory = fixed + slope ×
 parameters + slope × tokens, by least squares of relative errors (peaks spread by factors; a gigabyte amiss is much at 1B and
 nothing at 70B). Intervals are 95%, by Student's t on what the line leaves over. Of predictions, what is left over is no noise but
-what a line cannot say, as that a token costs more in a wider model: the interval then tells how well a line describes them. Tiers
-are never pooled.
+what a line cannot say, as that a token costs more in a wider model: the interval then tells how well a line describes them. Where
+the peaks do not grow with tokens the slope is nothing: its column is dropped, and the rest fitted again. Tiers are never pooled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -21,6 +21,9 @@ from bench.claims.claim import Tier
 CONFIDENCE = 0.95
 ABOUT = 0.15
 """As the claims' own tolerance."""
+LITTLE = 0.05
+"""Of every peak: a slope that the intervals keep under this over all the lengths seen is none. A third of what is called "about",
+so that what is left out alone never makes a line wrong."""
 _Reals = NDArray[np.float64]
 
 
@@ -68,7 +71,8 @@ class Residual:
 class Rule:
     """A fitted line. A coefficient is None where the rows do not vary so that it could be told, or where it was not asked for.
 
-    `rms_share` is the root mean square of the residuals, `worst_share` the largest by size.
+    `level`: the rows have several lengths, and their peaks do not grow with them; `per_token` is then None. `rms_share` is the
+    root mean square of the residuals, `worst_share` the largest by size.
     """
 
     group: Group
@@ -76,6 +80,7 @@ class Rule:
     per_parameter: Coefficient | None
     per_token: Coefficient | None
     residuals: tuple[Residual, ...]
+    level: bool = False
 
     @property
     def n(self) -> int:
@@ -91,9 +96,14 @@ class Rule:
 
     @property
     def describes(self) -> bool:
-        """Whether the line says it well: most rows within what is called "about", and a slope that is surely above zero."""
+        """Whether the line says it well: most rows within what is called "about"."""
+        return self.rms_share <= ABOUT
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the rows tell what each slope is: surely above zero. Nothing takes less memory for being larger."""
         slopes = [each for each in (self.per_parameter, self.per_token) if each is not None]
-        return self.rms_share <= ABOUT and not any(each.low is not None and each.low <= 0 for each in slopes)
+        return not any(each.low is not None and each.low <= 0 for each in slopes)
 
     def at(self, parameters: float, tokens: float) -> float:
         """Bytes by the line."""
@@ -120,6 +130,14 @@ def rule(rows: Sequence[Row], *, fixed: bool = True) -> Rule | None:
     columns = _columns(rows, fixed)
     if not rows or len(rows) < len(columns):
         return None
+    found = _fitted(rows, columns)
+    if not _is_level(found.per_token, rows):
+        return found
+    return replace(_fitted(rows, {name: column for name, column in columns.items() if name != "per_token"}), level=True)
+
+
+def _fitted(rows: Sequence[Row], columns: dict[str, _Reals]) -> Rule:
+    """The line with these columns."""
     values = np.array([row.peak_bytes for row in rows])
     weighted = np.column_stack([column / values for column in columns.values()])
     found, reach = _solve(weighted)
@@ -135,6 +153,16 @@ def rule(rows: Sequence[Row], *, fixed: bool = True) -> Rule | None:
         per_token=fitted.get("per_token"),
         residuals=tuple(Residual(row, float(share)) for row, share in zip(rows, shares, strict=True)),
     )
+
+
+def _is_level(slope: Coefficient | None, rows: Sequence[Row]) -> bool:
+    """Whether tokens make no difference: their slope is not surely above zero, and not even its interval's ends make up much of a
+    peak. A slope that is merely unknown, whose interval holds much too, is not taken for none.
+    """
+    if slope is None or slope.low is None or slope.high is None or slope.low > 0:
+        return False
+    lengths, least = [row.tokens for row in rows], min(row.peak_bytes for row in rows)
+    return max(abs(slope.low), abs(slope.high)) * (max(lengths) - min(lengths)) <= LITTLE * least
 
 
 def _columns(rows: Sequence[Row], fixed: bool) -> dict[str, _Reals]:

@@ -2,7 +2,7 @@
 
 In: what is known of both machines' best stacks for each work (`bench.advise.stack`), gathered by `bench.refine.gather`. Out: a
 `Contest` for each work, and the `Flip`s between neighbours along size and along context. The winner is the machine that is the
-likelier one to choose: it fits, and the other does not or is slower.
+likelier one to choose: it fits, and the other does not or is slower. Where no choice is right with even odds, nobody wins.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Literal
 
-from bench.advise.contest import chances
+from bench.advise.contest import chances, likely
 from bench.advise.stack import Stack
 from bench.claims.claim import TIERS, Tier
+from bench.predict.prediction import EVEN
 
-Why = Literal["faster", "the only one that fits", "neither fits", "not known"]
+Why = Literal["faster", "the only one that fits", "neither fits", "probably neither fits", "undecided", "not known"]
 Axis = Literal["parameters", "sequence_length"]
 AXES: tuple[Axis, ...] = ("parameters", "sequence_length")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """One work on two machines. `winner` is a machine's name; None: neither fits, or nothing is known.
+    """One work on two machines. `winner` is a machine's name; None: neither fits (surely, or more likely than not), neither is
+    the one to choose with even odds ("undecided"), or nothing is known.
 
-    `chance` is the probability that the winner is the one to choose. `ratio` is the first machine's rate over the second's, with
-    an interval of both sides' own levels; None where not both may fit.
+    `chance` is the probability that the winner is the one to choose, or of neither fitting, where that is said. `ratio` is the
+    first machine's rate over the second's, with an interval of both sides' own levels; None where one of them is unlikely to fit.
     """
 
     model: str
@@ -77,11 +79,8 @@ def winner_map(first: str, second: str, contests: Iterable[Contest]) -> WinnerMa
 def contest(first: Stack, second: Stack) -> Contest:
     """The work of both stacks, which is the same; each is the best one of its machine."""
     work = first.cell.workload
-    able = [_may_fit(each) for each in (first, second)]
-    right = chances([first, second])
-    known = first.fit is not None and second.fit is not None
-    place = None if not any(able) or not known else right.index(max(right))
-    ratio, low, high = _ratio(first, second) if all(able) else (None, None, None)
+    place, why, chance = _won(first, second)
+    ratio, low, high = _ratio(first, second) if likely(first) and likely(second) else (None, None, None)
     evidence = {each.tier for stack in (first, second) for each in (stack.fit, stack.rate) if each is not None}
     return Contest(
         model=work.model.name,
@@ -90,8 +89,8 @@ def contest(first: Stack, second: Stack) -> Contest:
         sequence_length=work.sequence_length,
         stacks=(first, second),
         winner=None if place is None else (first, second)[place].profile.name,
-        why=_why(able, known),
-        chance=None if place is None else right[place],
+        why=why,
+        chance=chance,
         ratio=ratio,
         low=low,
         high=high,
@@ -99,14 +98,18 @@ def contest(first: Stack, second: Stack) -> Contest:
     )
 
 
-def _may_fit(stack: Stack) -> bool:
-    return stack.fit is not None and stack.fit.fits != "no"
-
-
-def _why(able: Sequence[bool], known: bool) -> Why:
-    if not known:
-        return "not known"
-    return "faster" if all(able) else "the only one that fits" if any(able) else "neither fits"
+def _won(first: Stack, second: Stack) -> tuple[int | None, Why, float | None]:
+    """(which of the two, why, how likely): the first, the second or neither is right, and one of the three has to be likely."""
+    if first.fit is None or second.fit is None:
+        return None, "not known", None
+    right = chances([first, second])
+    neither = (1 - first.chance) * (1 - second.chance)
+    if neither > EVEN:
+        return None, "neither fits" if first.fit.fits == second.fit.fits == "no" else "probably neither fits", neither
+    place = right.index(max(right))
+    if right[place] < EVEN:
+        return None, "undecided", None
+    return place, "faster" if likely(first) and likely(second) else "the only one that fits", right[place]
 
 
 def _ratio(first: Stack, second: Stack) -> tuple[float | None, float | None, float | None]:

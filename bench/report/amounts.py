@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import math
 
-from bench.claims.claim import Claim
+from bench.claims.claim import Claim, Quantity
+from bench.claims.consistency import UNITS
 from bench.claims.told import SCALES
 from bench.report import wording
-from bench.report.language import say
+from bench.report.language import percent, say
 
 
 def amount(claim: Claim, value: float) -> str:
     """A value in the claim's unit, three digits."""
     return with_unit(claim, number_in(claim, value)) if math.isfinite(value) else ""
+
+
+def amount_of(quantity: Quantity, value: float) -> str:
+    """A value of that quantity in its usual unit, three digits."""
+    unit = UNITS[quantity]
+    return say("{n} {unit}", n=wording.number(value / SCALES.get(unit, 1.0)), unit=unit_name(unit))
+
+
+def room(share: float) -> str:
+    """What is left free of a capacity, as a share of it; below zero what is lacking."""
+    return say("{share} free", share=percent(share)) if share >= 0 else say("lacks {share}", share=percent(-share))
 
 
 def number_in(claim: Claim, value: float) -> str:

@@ -76,6 +76,15 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Things that lead to their own places on the page, a word each, under one title: `links` are (text, anchor)."""
+
+    title: str
+    links: tuple[tuple[str, str], ...]
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sketch:
     """What a figure is to show: its name, and what its maker in `bench.report.figures` takes. It can be sent to a process."""
 
@@ -95,7 +104,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading (`anchor` is its id), and under it warnings, text, commands to type, a figure, tables and details.
+    """A heading (`anchor` is its id), and under it warnings, text, groups, commands to type, a figure, tables and details.
 
     The figure is a sketch where the section is made, and drawn (or None, where there is nothing to draw) in a `Document`; then
     `instead` is what the section says in its place.
@@ -104,6 +113,7 @@ class Section:
     anchor: str
     title: str
     texts: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
     commands: tuple[str, ...] = ()
     figure: Sketch | Drawn | None = None
     instead: tuple[str, ...] = ()

@@ -11,29 +11,33 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bench.claims.claim import Claim, Estimate, Judged
+from bench.claims.consistency import UNITS
 from bench.report import wording
-from bench.report.amounts import amount, number_in, with_unit
+from bench.report.amounts import amount, amount_of, number_in, room, with_unit
 from bench.report.document import Column, Detail, Record, Section, Sketch, Table, filled, tabulate
-from bench.report.language import current, percent, say
-from bench.report.rulings import condition, party, refusal, reruled
+from bench.report.language import current, digits, say
+from bench.report.rulings import condition, left_open, party, refusal, reruled
 from bench.report.supported import support_answer, support_refusal
-from bench.report.verdicts import MARKS, anchor, found, verdict_name
+from bench.report.verdicts import MARKS, anchor, evidence_name, found, verdict_name
 from bench.spec import Scalar
 
 EVIDENCE_ROWS = 40
 """Of one claim, so many answers are shown; the rest are in `claims --json`."""
+LEAST_CHANCE = 0.001
+"""Nearer to never, or to always, than that a probability is told by this bound."""
 _COLUMNS = (
     Column("evidence", "tier"),
     Column("work", "what"),
     Column("by", "who"),
     Column("value", "value", "number"),
+    Column("first ÷ second", "sides", "number"),
     Column("interval", "interval", "number"),
     Column("n", "n", "number", as_is=True),
     Column("conditions", "conditions"),
     Column("not stated", "unstated"),
     Column("not used because", "refused"),
     Column("source", "source"),
-    Column("runs or rows", "ids", "code"),
+    Column("runs, rows or command", "ids", "code"),
 )
 
 
@@ -65,7 +69,7 @@ def _detail(each: Judged) -> Detail:
         texts.append(
             say(
                 "Conditions: {conditions}.",
-                conditions=", ".join(f"{key} {_plainly(value)}" for key, value in claim.conditions.items()),
+                conditions=", ".join(f"{key} {plainly(value)}" for key, value in claim.conditions.items()),
             )
         )
     if claim.remark:
@@ -75,7 +79,7 @@ def _detail(each: Judged) -> Detail:
     return Detail(anchor(claim), title, tuple(texts), tuple(_tables(each)))
 
 
-def _plainly(value: Scalar) -> str:
+def plainly(value: Scalar) -> str:
     """A value as a suite writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -93,18 +97,20 @@ def _evidence(claim: Claim, estimate: Estimate) -> Record:
     support = claim.kind == "support"
     ids = [support_answer(each) if support else each for each in estimate.evidence[:6]]
     refused = estimate.refused or ""
+    between = "; " if estimate.tier == "predicted" else ", "
     return {
-        "tier": wording.tier(estimate.tier),
+        "tier": evidence_name(claim, estimate.tier),
         "what": wording.plain(estimate.what),
         "who": wording.plain(party(estimate.who)),
         "value": _value(claim, estimate),
+        "sides": _sides(claim, estimate),
         "interval": _interval(claim, estimate),
         "n": str(estimate.n),
         "conditions": wording.visible(condition(estimate.conditions)),
-        "unstated": wording.plain(", ".join(estimate.unstated)),
+        "unstated": wording.plain(", ".join(map(left_open, estimate.unstated))),
         "refused": wording.visible(support_refusal(refused) if support else refusal(refused)),
-        "source": wording.plain(estimate.source),
-        "ids": wording.plain(", ".join(ids) + (" …" if len(estimate.evidence) > 6 else "")),
+        "source": wording.of_source(estimate.source),
+        "ids": wording.plain(between.join(ids) + (" …" if len(estimate.evidence) > 6 else "")),
     }
 
 
@@ -112,25 +118,45 @@ def _value(claim: Claim, estimate: Estimate) -> str:
     value = estimate.value
     if value is None:
         return ""
+    if estimate.quantity is not None:
+        claim = replace(claim, kind="value", quantity=estimate.quantity, unit=UNITS[estimate.quantity])
     if claim.kind == "fit":
-        return _fit(value, estimate.headroom)
+        return _fit(estimate, value)
     if claim.kind == "winner":
         return _winner(value, estimate.low)
     return wording.number(value) if claim.unit is None else amount(claim, value)
 
 
-def _fit(chance: float, headroom: float | None) -> str:
-    said = (
-        say("it runs")
-        if chance >= 1
-        else say("does not run")
-        if chance <= 0
-        else say("probability {p}", p=wording.number(chance, 2))
-    )
-    return said if headroom is None else say("{said}, {room} free", said=said, room=percent(headroom))
+def _fit(estimate: Estimate, chance: float) -> str:
+    """Of runs whether they ran, of a prediction how likely it is: it saw nothing run."""
+    if estimate.tier == "predicted":
+        said = _probability(chance)
+    else:
+        ran, failed = chance >= 1, chance <= 0
+        said = say("it runs") if ran else say("does not run") if failed else _probability(chance)
+    return said if estimate.headroom is None else say("{fits}, {room}", fits=said, room=room(estimate.headroom))
+
+
+def _probability(chance: float) -> str:
+    """Of what is all but sure only the bound: no prediction knows its far tail."""
+    if chance < LEAST_CHANCE:
+        return say("probability under {p}", p=digits(str(LEAST_CHANCE)))
+    if chance > 1 - LEAST_CHANCE:
+        return say("probability over {p}", p=digits(str(1 - LEAST_CHANCE)))
+    return say("probability {p}", p=wording.number(chance, 2))
+
+
+def _sides(claim: Claim, estimate: Estimate) -> str:
+    """What either side reached, of a ratio, in the unit of the quantity."""
+    if estimate.sides is None:
+        return ""
+    quantity = claim.quantity or "tokens_per_s"
+    return " ÷ ".join(amount_of(quantity, side) for side in estimate.sides)
 
 
 def _winner(value: float, low: float | None) -> str:
+    if math.isnan(value):
+        return say("neither can")
     if math.isinf(value):
         return say("only the first can")
     if not value:

@@ -64,7 +64,7 @@ def facts(findings: Findings) -> tuple[tuple[str, str], ...]:
     earlier = ((say("Nights"), say(nights, n=findings.earlier_nights)),) if findings.earlier_nights else ()
     names = () if current() == "en" else ((say("Language"), say(_AS_RECORDED)),)
     return (
-        (say("Evidence"), _tiers(runs)),
+        (say("Evidence of the runs"), _tiers(runs)),
         (say("Runs"), say("{count}: {outcomes}", count=len(runs), outcomes=outcomes)),
         *earlier,
         (say("Cells"), _cells(runs)),

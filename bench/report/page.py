@@ -33,6 +33,7 @@ from bench.report.frontier import frontier, parts
 from bench.report.ladder import ladders
 from bench.report.language import say, speaking, to_say
 from bench.report.markdown import literal
+from bench.report.methods import methods
 from bench.report.serving import serving
 from bench.store import Damaged, read
 
@@ -111,14 +112,19 @@ def compose(
     with speaking(language):
         findings = gather(runs, steps, profiles, damaged, readings)
         measured = _begun([_no_runs()] if findings.runs.empty else _sections(findings), draw)
-        judged = [] if judge is None else _begun(lesson.sections(judge(findings), findings), draw)
+        tried = None if judge is None else judge(findings)
+        judged = [] if tried is None else _begun(lesson.sections(tried, findings), draw)
         versus = (against(findings, *chosen.machines),) if chosen.machines else ()
+        doubted = [made] if (made := methods(findings, tried)) else []
+        origin = [] if findings.runs.empty else [ledger.provenance(findings)]
         copied = (ledger.copies(findings),) if findings.copies else ()
         broken = (ledger.damaged(findings),) if findings.damaged else ()
-        sections = (*_drawn(judged), *versus, *_drawn(measured), *copied, *broken)
-        facts = (*overview.facts(findings), *chosen.facts())
+        sections = (*_drawn(judged), *versus, *_drawn(measured), *doubted, *origin, *copied, *broken)
+        questions, facts = overview.questions(findings), (*overview.facts(findings), *chosen.facts())
+        if tried is not None:
+            questions, facts = (lesson.question(tried),), (*lesson.facts(tried, questions), *facts)
         title = say(ON_TRIAL if judged else TITLE)
-        return Document(title, overview.questions(findings), facts, sections, language)
+        return Document(title, questions, facts, sections, language)
 
 
 def to_html(document: Document) -> str:
@@ -146,7 +152,7 @@ def table_in_markdown(table: Table) -> str:
 
 
 def _no_runs() -> Section:
-    return Section("no-runs", say("No runs"), (say(_NO_RUNS),), _COMMANDS)
+    return Section("no-runs", say("No runs"), (say(_NO_RUNS),), commands=_COMMANDS)
 
 
 def _begun(sections: Iterable[Section], draw: Draw) -> list[tuple[Section, Promise | None]]:
@@ -164,7 +170,7 @@ def _sections(findings: Findings) -> Iterator[Section]:
     makers = (
         *(overview.machines, overview.software, overview.glance, conditions, results.memory, results.speed, results.ratios),
         *(frontier, parts),
-        *(ladders, serving, energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run, ledger.provenance),
+        *(ladders, serving, energy, ledger.holes, doubts.flags, doubts.not_measured, ledger.every_run),
     )
     return (section for make in makers if (section := make(findings)) is not None)
 

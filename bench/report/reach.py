@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from bench.analysis import HELD
 from bench.frontier.reach import AXES, Reach
 from bench.report import wording
-from bench.report.document import Column, Record, Section, Sketch, filled, tabulate
+from bench.report.document import Column, Detail, Record, Section, Sketch, filled, tabulate
 from bench.report.findings import Findings
 from bench.report.frontier import edges
 from bench.report.language import say, to_say
@@ -24,7 +24,9 @@ HELD_SIZES: Mapping[str, Mapping[str, int]] = {
 _TEXT = to_say(
     "The largest of the lesson’s models that fits at batch 1 and 2,048 tokens, the longest sequence at batch 1, and the largest"
     " batch at 2,048 tokens, each by the stack of the machine that gets furthest, with gradient checkpointing and AdamW."
-    " Predicted by closed form, as “wingspan frontier frontier --predicted” says, with what surely fits and what may fit. No"
+)
+_HOW = to_say(
+    "Predicted by closed form, as “wingspan frontier frontier --predicted” says, with what surely fits and what may fit. No"
     " sequence is longer than its model has positions. Measured is what runs of the same work say, where there are any."
 )
 _COLUMNS = (
@@ -50,7 +52,8 @@ def reach(found: Sequence[Reach], findings: Findings, names: Mapping[str, str]) 
     title = say("Fit frontier")
     sketch = Sketch("reach", (found, names, {key: row["last_value"] for key, row in seen.items()}))
     table = tabulate(say("How far each machine reaches"), rows, filled(_COLUMNS, rows))
-    return Section("reach", title, (say(_TEXT),), figure=sketch, tables=(table,))
+    details = (Detail("reach-table", table.title, (say(_HOW),), (table,)),)
+    return Section("reach", title, (say(_TEXT),), figure=sketch, details=details)
 
 
 def measured(findings: Findings) -> dict[tuple[str, str, str, str], Record]:

@@ -1,6 +1,6 @@
 """The verdict table of a README, between two markers, and the check that it is not stale.
 
-In: a Markdown file and the section of verdicts (`bench.report.verdicts.glance`). Out: the same file with what stands between the
+In: a Markdown file and the section of every claim (`bench.report.verdicts`). Out: the same file with what stands between the
 markers replaced; or one message where it does not say what the results say. Nothing else of the file is touched.
 """
 
@@ -13,7 +13,7 @@ from bench.files import atomic
 from bench.reading.strict import printable
 from bench.report.document import Document, Section
 from bench.report.page import table_in_markdown
-from bench.report.verdicts import ANCHOR, glance
+from bench.report.verdicts import EVERY, every_claim
 from bench.spec import BadInput
 
 BEGIN, END = "<!-- verdicts -->", "<!-- /verdicts -->"
@@ -22,12 +22,12 @@ COMMAND = "wingspan report --readme"
 
 def judged(results: Path, own: Path | None = None) -> Section:
     """The section of verdicts on the results, in English, without the rest of the report."""
-    return _there(glance(trial(results, own).judged))
+    return _there(every_claim(trial(results, own).judged))
 
 
 def of(document: Document) -> Section:
     """The section of verdicts of a report."""
-    return _there(next((section for section in document.sections if section.anchor == ANCHOR), None))
+    return _there(next((section for section in document.sections if section.anchor == EVERY), None))
 
 
 def _there(section: Section | None) -> Section:
@@ -75,5 +75,5 @@ def spliced(text: str, verdicts: Section, name: str) -> str:
 
 
 def _content(verdicts: Section) -> str:
-    """The texts of the section and its last table, which has every claim."""
+    """The texts of the section and its table, which has every claim."""
     return "\n".join([*verdicts.texts, "", table_in_markdown(verdicts.tables[-1])])

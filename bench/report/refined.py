@@ -21,7 +21,9 @@ _TEXT = to_say(
     "Memory = fixed part + so much for each parameter + so much for each token in memory at once, fitted by least squares of"
     " relative errors for every method, stack, optimizer and checkpointing; in brackets 95% intervals. Of predictions, what is"
     " left over is no noise but what a line cannot say, as that a token costs more in a wider model. Where most rows lie further"
-    " than 15% from the line, it describes them badly, and no coefficient is shown."
+    " than 15% from the line, it describes them badly, and no coefficient is shown; nor is any where rows that are few or much"
+    " alike leave a slope open. Where the whole span of lengths changes no peak by 5%, memory does not grow with tokens, and the"
+    " line has no slope for them."
 )
 _OWN_TEXT = to_say(
     "The lesson’s own table by its own kind of rule, a slope alone, and by a fixed part with a slope: how far the cells lie from"
@@ -95,21 +97,29 @@ def contradicted(found: Sequence[Contradiction]) -> Section | None:
 
 def _rule(rule: Rule, claims: Sequence[Claim]) -> Record:
     group = rule.group
-    shown = (rule.fixed, rule.per_parameter, rule.per_token) if rule.describes else (None, None, None)
+    why_none = _undescribed(rule)
+    shown = (None, None, None) if why_none else (rule.fixed, rule.per_parameter, rule.per_token)
     return {
         "method": group.method,
         "stack": f"{group.backend}@{group.device}",
         "optimizer": group.optimizer,
         "checkpointing": say("switched on") if group.gradient_checkpointing else say("switched off"),
-        "fixed": _gigabytes(shown[0]) if rule.describes else Cell(say("no line describes it"), "quiet"),
+        "fixed": Cell(why_none, "quiet") if why_none else _gigabytes(shown[0]),
         "per_parameter": _scaled(shown[1], 1.0),
-        "per_token": _scaled(shown[2], 1e6),
+        "per_token": say("does not grow with tokens here") if rule.level and not why_none else _scaled(shown[2], 1e6),
         "lesson": lessons_rule(group.method, claims),
         "rms": percent(rule.rms_share),
         "worst": percent(rule.worst_share, signed=True),
         "n": wording.whole(rule.n),
         "evidence": wording.tier(group.tier),
     }
+
+
+def _undescribed(rule: Rule) -> str:
+    """Why the line is no rule of its rows; "" where it is one."""
+    if not rule.describes:
+        return say("no line describes it")
+    return "" if rule.told_apart else say("the rows do not tell the slopes")
 
 
 def lessons_rule(method: str, claims: Sequence[Claim]) -> str:

@@ -94,7 +94,7 @@ _CAPACITY = (
     Column("machine", "name"),
     Column("whole memory", lambda row: wording.size(row["memory_bytes"]), "number"),
     Column("for one training process", lambda row: wording.size(row["capacity_bytes"]), "number"),
-    Column("source", lambda row: wording.plain(row["source"])),
+    Column("source", lambda row: wording.of_source(row["source"])),
 )
 _MAIN_MEMORY = to_say("main memory, as its runs recorded it")
 _CAPACITY_NOTE = to_say(

@@ -9,22 +9,32 @@ from collections.abc import Mapping
 
 from bench.catalog import MachineProfile
 from bench.claims.claim import TIERS
-from bench.refine.winners import Contest, Flip, WinnerMap
+from bench.refine.winners import Contest, Flip, Why, WinnerMap
 from bench.report import wording
-from bench.report.document import Column, Record, Section, Sketch, filled, tabulate
+from bench.report.amounts import room
+from bench.report.document import Column, Detail, Record, Section, Sketch, filled, tabulate
 from bench.report.language import percent, say, to_say
 
 SURE = 0.9
 """Below this probability the winner gets a question mark."""
 MAKERS = ("NVIDIA ", "GeForce ", "Apple ", "Tesla ")
 _TEXT = to_say(
-    "Instead of one winner for each row of the lesson: every size by every method at four contexts, on both machines by the best"
-    " stack of each. A figure is measured where this project ran the same work there, else predicted; the evidence is named. The"
-    " chance is the probability that choosing the winner is right, from the probabilities of fitting and the intervals of rates."
+    "Every size by every method at four contexts, on both machines by the best stack of each. {alone} of {all} fields rest on"
+    " predictions alone."
+)
+_HOW = to_say(
+    "A figure is measured where this project ran the same work there, else predicted; the evidence is named. The chance is the"
+    " probability that choosing the winner is right, from the probabilities of fitting and the intervals of rates, or, where"
+    " neither fits, of that. Below 50% nobody is named."
+)
+_TIGHT = to_say(
+    "“Tight” means here that it may fit or not, a probability between 10% and 90%, however much the middle value leaves free. A"
+    " claim that something barely fits is judged by the room: less than 10% free."
 )
 _FLIP_TEXT = to_say(
-    "Between two neighbours the winner changes. Along context it was looked for in between; along size there are no models there,"
-    " so the place is where need and capacity, or the two rates, would cross by interpolation."
+    "Between two neighbours the winner changes. A machine is counted as fitting up to where it does as likely as not, the edge of"
+    " the fit frontier too. Along context that was looked for in between, in steps of 256 tokens; along size there are no models"
+    " there, so the place is where need and capacity, or the two rates, would cross by interpolation."
 )
 _CONTEST = (
     Column("model", "model"),
@@ -42,7 +52,7 @@ _CONTEST = (
 _FLIP = (
     Column("method", "method"),
     Column("along", "axis"),
-    Column("model", "model"),
+    Column("held fixed", "held"),
     Column("up to", "below", "number"),
     Column("winner there", "before"),
     Column("from", "above", "number"),
@@ -60,12 +70,14 @@ def winners(found: WinnerMap | None, profiles: tuple[MachineProfile, ...]) -> Se
     title = say("Winner map")
     note = say("The first is {first}, the second {second}.", first=found.first, second=found.second)
     rows = [_contest(each, names) for each in found.contests]
-    tables = [tabulate(say("Every field of the map"), rows, filled(_CONTEST, rows), [note])]
+    every = tabulate(say("Every field of the map"), rows, filled(_CONTEST, rows))
+    details = [Detail("winners-fields", every.title, (say(_HOW), say(_TIGHT), note), (every,))]
     if found.flips:
-        tables.append(
-            tabulate(say("Where the winner flips"), [_flip(each, names) for each in found.flips], _FLIP, [say(_FLIP_TEXT)])
-        )
-    return Section("winners", title, (say(_TEXT),), figure=Sketch("winners", (found, names)), tables=tuple(tables))
+        flips = tabulate(say("Where the winner flips"), [_flip(each, names) for each in found.flips], _FLIP)
+        details.append(Detail("winners-flips", flips.title, (say(_FLIP_TEXT),), (flips,)))
+    alone = sum(set(each.tiers) == {"predicted"} for each in found.contests)
+    text = say(_TEXT, alone=alone, all=len(found.contests))
+    return Section("winners", title, (text,), figure=Sketch("winners", (found, names)), details=tuple(details))
 
 
 def short_name(profile: MachineProfile) -> str:
@@ -84,12 +96,21 @@ def fit_name(fits: str) -> str:
 def outcome(each: Contest, names: Mapping[str, str]) -> str:
     """Who wins, and by how much, in a few words."""
     if each.winner is None:
-        return say("neither fits") if each.why == "neither fits" else say("not known")
+        return nobody(each.why)
     name = names.get(each.winner, each.winner)
     lead = leads_by(each)
     said = say("{machine} only", machine=name) if each.why == "the only one that fits" else f"{name} {lead}".strip()
     said = say("{winner}, tight", winner=said) if is_tight(each) else said
     return said if each.chance is not None and each.chance >= SURE else f"{said} ?"
+
+
+def nobody(why: Why) -> str:
+    """Why nobody wins, in a few words."""
+    return {
+        "neither fits": say("neither fits"),
+        "probably neither fits": say("probably neither fits"),
+        "undecided": say("undecided"),
+    }.get(why, say("not known"))
 
 
 def leads_by(each: Contest) -> str:
@@ -133,9 +154,7 @@ def _fit(each: Contest, place: int) -> str:
         return ""
     if fit.headroom is None:
         return fit_name(fit.fits)
-    free = say("{share} free", share=percent(fit.headroom))
-    lacking = say("lacks {share}", share=percent(-fit.headroom))
-    return say("{fits}, {room}", fits=fit_name(fit.fits), room=free if fit.headroom >= 0 else lacking)
+    return say("{fits}, {room}", fits=fit_name(fit.fits), room=room(fit.headroom))
 
 
 def _flip(each: Flip, names: dict[str, str]) -> Record:
@@ -144,7 +163,7 @@ def _flip(each: Flip, names: dict[str, str]) -> Record:
     return {
         "method": below.method,
         "axis": say("size") if along_size else say("context"),
-        "model": say("at {n} tokens", n=below.sequence_length) if along_size else below.model,
+        "held": say("{n} token|{n} tokens", n=below.sequence_length) if along_size else below.model,
         "below": below.model if along_size else wording.whole(below.sequence_length),
         "before": outcome(below, names),
         "above": above.model if along_size else wording.whole(above.sequence_length),

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 import pandas as pd
 
 from bench.analysis import HELD
+from bench.catalog import machine_texts
 from bench.record import OUTCOMES
 from bench.report import language
 from bench.report.language import digits, either, say, to_say
@@ -34,6 +35,12 @@ def plain(value: Any) -> str:
 def _plain(text: str) -> str:
     """Remembered, since thousands of runs bear the same few texts."""
     return visible(" ".join(text.split()))
+
+
+def of_source(text: str) -> str:
+    """A source as the catalogue of machines words it, in the language that is spoken; another's words as they are."""
+    known = machine_texts().get(text)
+    return plain(text if known is None else known[language.current()])
 
 
 def visible(text: str) -> str:

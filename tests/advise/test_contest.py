@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from advised import MAC, PC, asked, machine, world
 
-from bench.advise.contest import best, chances, faster
+from bench.advise.contest import best, chances, faster, likely
 from bench.advise.figure import Figure
 from bench.advise.stack import Fit, Known, Stack
 
@@ -30,8 +30,8 @@ def stack(chance: float | None, rate: float | None, headroom: float = 0.0, sprea
         profile=base.profile,
         cell=base.cell,
         fit=fit,
-        needs_bytes=1,
-        capacity_bytes=1,
+        needs_bytes=round((1 - headroom) * 1000),
+        capacity_bytes=1000,
         peak=None,
         rate=None if rate is None else figure(rate, spread),
         power=None,
@@ -45,12 +45,18 @@ def stack(chance: float | None, rate: float | None, headroom: float = 0.0, sprea
         ([(1.0, 100), (0.5, 200)], 0),  # what surely fits goes before what is faster
         ([(0.3, 300), (0.8, 100)], 1),
         ([(0.0, 300, -3.0), (0.0, 100, -2.0)], 1),  # without hope, the leaner
+        ([(0.04, 300, -0.35), (0.0, 100, -0.23)], 1),  # chances that are all next to none tell nothing apart
+        ([(0.2, 100, -0.3), (0.12, 300, -0.2)], 0),  # where one may fit, the likelier
         ([(None, 300), (0.95, 100)], 1),
     ],
 )
 def test_the_best_stack_of_a_machine(known, chosen) -> None:
     stacks = [stack(*each) for each in known]
     assert best(stacks) is stacks[chosen]
+
+
+def test_what_fits_with_even_odds_is_likely() -> None:
+    assert [likely(stack(chance, 1.0)) for chance in (0.49, 0.5, None)] == [False, True, True]
 
 
 def test_no_stack_is_best_of_none() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
-from advised import MAC, PC, question, world
+from advised import MAC, PC, machine, question, world
 
 from bench.advise.answer import PRICE_PER_KWH, advise
 from bench.advise.told import describe, sentence, unknown
@@ -34,6 +36,24 @@ def test_where_none_fits() -> None:
     assert "the smallest variant lacks" in text
 
 
+def test_what_probably_does_not_fit_is_not_recommended() -> None:
+    """It needs 25.6 GB of 25.4: 20 times in 100 it fits."""
+    question_of = {"tokens": 10**7, "sequence_length": 77_000}
+    text = told("8b", "lora", **question_of, foretell=world(rates={PC: 8e12, MAC: 1e12}))
+    alone = replace(question("8b", "lora", **question_of), machines=(machine(PC),))
+    found = advise(alone, None, world()).methods[0]
+    assert f"{MAC} with mlx" in text
+    assert found.options[0].stack.fit.fits == "tight"
+    assert found.options[0].stack.chance < 0.5
+    assert found.recommended is None
+    assert sentence(found) == (
+        f"lora: probably fits none of {PC}; the likeliest is {PC} ({found.options[0].stack.chance:.0%}, predicted)"
+    )
+    said = describe(advise(alone, None, world()))
+    assert "possible: nothing of what was asked; probably not: lora" in said
+    assert "would fit with" in said
+
+
 def test_a_tight_fit_has_a_way_out() -> None:
     """It needs 25.2 GB of 25.4, by a prediction that is good to 1%."""
     found = advise(question("8b", "lora", sequence_length=73_500), None, world()).methods[0]
@@ -61,7 +81,5 @@ def test_what_is_left_out_is_named_once() -> None:
 
 def test_control_characters_of_a_name_are_not_printed() -> None:
     found = question("8b", "lora")
-    from dataclasses import replace
-
     named = replace(found, model=replace(found.model, name="a\x1b[31m"))
     assert "\x1b" not in describe(advise(named, None, world()))

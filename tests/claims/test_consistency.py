@@ -63,6 +63,29 @@ def test_several_faults_of_a_row_are_all_found():
     assert [key for key, _ in faults(wrong)] == ["expected", "unit", "scope", "models", "sides[0].machine"]
 
 
+def test_only_a_tie_has_a_tolerance():
+    sides = [{"machine": "pc-rtx-4090"}, {"machine": "mac-studio-m3-ultra"}]
+    said = {"tolerance": 0.1, "tolerance_reason": {"en": "a", "fr": "b", "ro": "c"}}
+    of = {"kind": "winner", "models": ["8b"], "methods": ["lora"], "sides": sides, **said}
+    assert [key for key, _ in faults(row(winner="first", **of))] == ["tolerance"]
+    assert list(faults(row(winner="tie", **of))) == []
+
+
+def test_rows_that_are_cited_have_to_be_there_and_once():
+    asked = row(kind="value", quantity="peak_bytes", expected=8e9, unit="GB", cites=["mac-001", "mac-01", "mac-001"])
+    assert list(faults(asked, lambda: ["mac-001", "mac-012"])) == [
+        ("cites", '"mac-001" stands twice; keep one'),
+        ("cites", 'no published row "mac-01"; did you mean "mac-012"? (results/published holds them, calibrate --add adds more)'),
+    ]
+    nothing = row(kind="value", quantity="peak_bytes", expected=8e9, unit="GB", cites=["a"])
+    assert ["none lie there" in message for _, message in faults(nothing)] == [True]
+    assert list(faults(row(kind="value", quantity="peak_bytes", expected=8e9, unit="GB"), _never)) == []
+
+
+def _never() -> list[str]:
+    raise AssertionError("rows are read only where one is cited")
+
+
 def test_what_no_source_can_divide_is_no_ratio():
     sides = [{"machine": "pc-rtx-4090"}, {"machine": "mac-studio-m3-ultra"}]
     found = faults(row(kind="ratio", quantity="memory_bytes_per_s", expected=2, unit="×", sides=sides))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from claim_rows import MAC, PC, claim
 
@@ -29,6 +31,22 @@ def test_a_tier_that_settles_nothing_lets_the_next_one_speak_and_is_named():
     made = verdict(seen("measured", 3), seen("published", 9, 8, 10))
     assert (made.verdict, made.tiers) == ("refined", ("published",))
     assert made.reason.endswith("measured evidence alone settles nothing")
+
+
+def test_nothing_that_judges_nothing_is_without_its_reason():
+    made = verdict(seen("published", 3), seen("measured", 3), seen("stand-in", 9, 8, 10), seen("predicted", 3, 2, 4))
+    assert {each.tier: each.refused for each in made.others} == {
+        "measured": "measured evidence alone settles nothing",
+        "published": "stand-in evidence comes before it",
+        "predicted": "stand-in evidence comes before it",
+    }
+
+
+def test_what_is_cited_is_no_answer_that_was_found():
+    asked = replace(SPEED, cites=("row-1",))
+    made = judge(asked, [lambda claim: [seen("published", 3, refused="another machine (a)", evidence=("row-1",))]])
+    assert (made.verdict, len(made.others)) == ("untested", 1)
+    assert "answers were found" not in made.reason
 
 
 def test_where_none_settles_it_the_strongest_speaks():
@@ -66,6 +84,19 @@ def test_no_evidence_is_untested_with_the_reason():
 def test_a_prediction_whose_interval_reaches_the_claim_says_so():
     assert verdict(seen("predicted", 9, 3, 27)).reason.endswith("; the 80% interval reaches what is claimed")
     assert "reaches" not in verdict(seen("predicted", 9, 8, 10)).reason
+
+
+def test_a_prediction_without_an_interval_does_not_reach_what_is_claimed():
+    """The optimizer's part: 4 GB per 1B against 8 to 12, by a formula that has no interval."""
+    assert "reaches" not in verdict(seen("predicted", 9)).reason
+
+
+def test_what_contradicts_a_claim_from_either_side_is_told_by_its_ends():
+    peak = claim("value", quantity="peak_bytes", expected=(4e9, 4e9), unit="GB")
+    found = [seen("predicted", 5.27e9, 4.1e9, 5.6e9), seen("predicted", 3.3e9, 2.9e9, 3.7e9), seen("predicted", 3.7e9)]
+    made = judge(peak, [lambda asked: found])
+    assert (made.verdict, made.value, made.least, made.most, made.speaking) == ("predicted-to-fail", None, 3.3e9, 5.27e9, 2)
+    assert (made.low, made.high) == (2.9e9, 5.6e9)
 
 
 def test_a_predicted_winner_has_won_by_its_whole_interval():

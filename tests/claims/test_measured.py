@@ -20,6 +20,8 @@ def test_a_ratio_of_equal_work_has_its_interval_and_its_runs():
     assert (found.refused, found.n, len(found.evidence)) == (None, 3, 6)
     assert found.low < 3 < found.high
     assert found.value == pytest.approx(3, rel=0.01)
+    assert found.sides == pytest.approx((300, 100), rel=0.01)
+    assert found.value == pytest.approx(found.sides[0] / found.sides[1])
 
 
 def test_the_best_stack_of_each_machine_counts():
@@ -157,6 +159,13 @@ def test_the_only_one_that_can_wins():
         WINNER, runs(rows("pc-rtx-4090", FAST), rows("mac-studio-m3-ultra", SLOW, outcome="oom_device"))
     )
     assert math.isinf(found.value)
+
+
+def test_what_neither_can_do_is_told():
+    out = [rows(place, FAST, outcome="oom_device") for place in ("pc-rtx-4090", "mac-studio-m3-ultra")]
+    (found,) = measured.estimates(WINNER, runs(*out))
+    assert math.isnan(found.value)
+    assert found.conditions == "neither can"
 
 
 def test_a_side_may_name_a_backend():

@@ -39,6 +39,31 @@ def test_a_line_says_the_verdict_the_number_and_the_rule():
     assert text.endswith("1 claims: 1 refined")
 
 
+ENDS = replace(JUDGED, value=None, least=1.5, most=9.0, speaking=2, estimates=(SEEN, SEEN, SEEN))
+
+
+def test_a_number_says_of_how_many_answers_it_speaks():
+    assert "found 6× (5× to 7×), in 1 of 3 answers; " in told.describe([replace(ENDS, value=6.0, speaking=1)])
+    assert "found 6× (5× to 7×); " in told.describe([replace(ENDS, value=6.0, speaking=3)])
+
+
+def test_what_has_no_middle_is_told_by_its_ends():
+    assert "found 1.5× to 9×, in 2 of 3 answers, on either side of what is claimed; " in told.describe([ENDS])
+    assert "found 6× to 9×, in 2 of 3 answers; " in told.describe([replace(ENDS, least=6.0)])
+
+
+def test_the_ends_and_the_count_stand_in_json_beside_the_contracts_keys():
+    (made,) = json.loads(json.dumps(told.document([ENDS]), allow_nan=False))["claims"]
+    assert {key: made[key] for key in ("value", "least", "most", "speaking", "answers")} == {
+        "value": None, "least": 1.5, "most": 9.0, "speaking": 2, "answers": 3
+    }  # fmt: skip
+    assert [each["value"] for each in made["estimates"]] == [None] * 3
+
+
+def test_what_neither_can_do_is_no_number_in_json():
+    json.dumps(told.document([replace(JUDGED, estimates=(replace(SEEN, value=math.nan),))]), allow_nan=False)
+
+
 def test_amounts_are_in_the_claims_unit():
     peak = claim("value", quantity="peak_bytes", expected=(18e9, 18e9), unit="GB")
     share = claim("value", quantity="capacity_share", expected=(0.75, 0.75), unit="%")

@@ -25,6 +25,14 @@ def test_a_readme_is_spliced_and_checked(tmp_path: Path) -> None:
     assert (fresh.exit_code, fresh.stdout, fresh.stderr) == (0, "", "")
 
 
+def test_a_kept_report_is_checked(tmp_path: Path) -> None:
+    usual = ("report", "--results", tmp_path / "results", "--out", tmp_path / "out")
+    stale = wingspan(*usual, "--check")
+    assert (stale.exit_code, "lesson.md; `wingspan report" in stale.stderr, (tmp_path / "out").exists()) == (2, True, False)
+    assert wingspan(*usual).exit_code == 0
+    assert wingspan(*usual, "--check").exit_code == 0
+
+
 def test_damaged_results_exit_4_and_the_rest_is_reported(write_suite: Callable[..., Path], tmp_path: Path) -> None:
     results, out = tmp_path / "results", tmp_path / "out"
     wingspan("run", write_suite({"a": {}, "b": {}}), "--results", results)

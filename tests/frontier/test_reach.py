@@ -42,6 +42,13 @@ def test_it_is_what_the_command_predicts_by_the_best_stack() -> None:
             assert edges[each.axis] == {"likely": each.likely, "low": each.low, "high": each.high}
 
 
+def test_what_is_excluded_from_being_run_is_predicted_all_the_same(found: tuple[Reach, ...]) -> None:
+    asked = {method: {each.model for each in found if each.method == method and each.model} for method in ("full", "qlora")}
+    assert asked["full"] == asked["qlora"]
+    (excluded,) = [each for each in found if (each.axis, each.method, each.model) == ("batch_size", "full", "llama-3.3-70b")]
+    assert (excluded.likely, excluded.high) == (None, None)
+
+
 def test_larger_models_reach_no_further(found: tuple[Reach, ...]) -> None:
     batches = [each.rank for each in found if (each.axis, each.method) == ("batch_size", "qlora")]
     assert batches == sorted(batches, reverse=True)

@@ -68,7 +68,10 @@ def test_a_plans_line_says_it_in_a_few_words():
     )
 
 
-@pytest.mark.parametrize(("value", "text"), [(7.5568e9, "7.56 GB"), (17_039_360, "17 MB"), (361_000, "361 kB"), (16, "0.016 kB")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(7.5568e9, "7.56 GB"), (17_039_360, "17 MB"), (361_000, "361 kB"), (16, "16 bytes"), (1, "1 byte"), (0, "0 bytes")],
+)
 def test_amounts_have_their_fitting_unit(value, text):
     assert amount(value) == text
 

@@ -11,12 +11,15 @@ from advised import MAC, PC, asked, machine, model, needs, ran, world
 from observed import BASE, observation
 
 from bench import cited
-from bench.advise.stack import Known, by_rules
+from bench.advise.stack import Known, by_rules, memory_by_rules
 from bench.analysis import prepare
 from bench.claims.published import prepared
+from bench.frontier.reach import SUITE, reaches
 from bench.predict.capacity import fit_probability
 from bench.refine import gather
-from bench.refine.memory import rules
+from bench.refine.memory import Rule, rules
+from bench.refine.winners import Flip
+from bench.suite import read_suite
 
 WORLD = Known(pd.DataFrame(), world())
 
@@ -81,10 +84,44 @@ def test_the_map_of_the_made_up_world_flips_where_the_card_is_full() -> None:
         if each.axis == "sequence_length" and each.below.method == "lora" and "8b" in each.below.model
     ]
     full = 2048 + (machine(PC).capacity_bytes - needs(asked("8b"))) / 1e5
-    assert flip.below.sequence_length <= full + 64
-    assert flip.above.sequence_length >= full - 64
+    assert flip.below.sequence_length <= full <= flip.above.sequence_length
     assert flip.above.sequence_length - flip.below.sequence_length <= gather.EDGE_TOKENS
+    assert flip.about == flip.below.sequence_length
     assert (flip.below.winner, flip.above.winner) == (PC, MAC)
+
+
+def test_the_map_and_the_frontier_tell_one_edge() -> None:
+    """Where the last of the two ceases to win, the fit frontier says that it ceases to fit."""
+    suite = read_suite(SUITE)
+    assert suite.frontier is not None
+    assert [span.step for span in suite.frontier.spans if span.field == "sequence_length"] == [gather.EDGE_TOKENS]
+    found = gather.gathered_map(Known(pd.DataFrame(), by_rules), [model("8b"), model("70b")])
+    ends = {(each.below.winner, each.below.method, each.below.model): each.about for each in found.flips if is_end(each)}
+    edges = {
+        (each.machine, each.method, each.model): each.likely
+        for profile in gather.lesson_machines()
+        for each in reaches(profile)
+        if each.axis == "sequence_length"
+    }
+    assert (MAC, "full", model("8b").name) in ends
+    assert (MAC, "qlora", model("70b").name) in ends
+    assert ends == {key: edges[key] for key in ends}
+
+
+def is_end(flip: Flip) -> bool:
+    return flip.axis == "sequence_length" and flip.above.winner is None
+
+
+def test_what_does_not_fit_by_any_stack_lacks_more_the_longer_the_sequence() -> None:
+    """The stack that needs least is told of, and not by chances of which all are next to none another one at each length."""
+    known = Known(pd.DataFrame(), by_rules)
+    contexts = (512, 1024, 2048, 4096, 8192, 32_768)
+    found = gather.gathered_map(known, [model("14b")], contexts).contests
+    fits = [each.stacks[0].fit for each in found if each.method == "lora"]
+    assert {each.fits for each in fits if each} == {"no"}
+    rooms = [each.headroom for each in fits if each and each.headroom is not None]
+    assert rooms == sorted(rooms, reverse=True)
+    assert len(rooms) == len(contexts)
 
 
 def test_a_winner_between_two_contexts_is_not_passed_over() -> None:
@@ -123,3 +160,23 @@ def test_measured_rates_go_into_the_map() -> None:
     found = gather.gathered_map(Known(prepare(pd.DataFrame(runs)), world()), [model("8b")], (2048,))
     (lora,) = [each for each in found.contests if each.method == "lora"]
     assert (lora.winner, lora.tiers) == (MAC, ("measured", "predicted"))
+
+
+def test_the_rules_of_the_page_are_described_where_their_residuals_say_so() -> None:
+    """Every group of the page: with checkpointing a line says it, without it activations grow with width times length."""
+    found = rules(gather.predicted_rows(Known(prepare(pd.DataFrame()), memory_by_rules), gather.lesson_models()))
+    badly = {(each.group.method, each.group.backend) for each in found if not each.describes}
+    assert all(each.describes for each in found if each.group.gradient_checkpointing)
+    assert badly == {
+        *(("full", "mlx"), ("lora", "hf"), ("lora", "mlx")),
+        *(("qlora", stack) for stack in ("hf", "unsloth", "mlx")),
+    }
+    assert all(each.told_apart for each in found)
+    assert {each_group(each) for each in found if each.level} == {
+        ("full", stack, optimizer, True) for stack in ("hf", "unsloth") for optimizer in ("adamw", "adamw_8bit")
+    }
+
+
+def each_group(found: Rule) -> tuple[str, str, str, bool]:
+    group = found.group
+    return group.method, group.backend, group.optimizer, group.gradient_checkpointing

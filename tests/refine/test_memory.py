@@ -49,6 +49,8 @@ def test_residuals_are_shares_of_the_rows_and_add_up_to_the_root_mean_square() -
     assert found.rms_share == pytest.approx(np.sqrt(np.mean([each.share**2 for each in found.residuals])))
     assert abs(found.worst_share) == max(abs(each.share) for each in found.residuals)
     assert found.describes
+    assert found.told_apart
+    assert not found.level
 
 
 def test_small_models_count_as_much_as_large_ones() -> None:
@@ -62,6 +64,49 @@ def test_tokens_that_do_not_vary_have_no_slope() -> None:
     found = rule(planted(0.0, tokens=(2048.0,)))
     assert found.per_token is None
     assert found.fixed.value == pytest.approx(FIXED + TOKEN * 2048)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_peaks_that_no_length_changes_have_no_slope_and_are_described(noise: float) -> None:
+    """As a full fine-tune's, fullest in the optimizer's step: the interval of a slope then holds zero, and little else."""
+    found = rule(without_tokens(noise))
+    assert (found.level, found.per_token) == (True, None)
+    assert found.describes
+    assert found.told_apart
+    assert (found.fixed.value, found.per_parameter.value) == pytest.approx((FIXED, SLOPE), rel=0.05)
+
+
+def test_without_its_slope_the_line_is_that_of_the_other_columns() -> None:
+    rows = without_tokens(0.01)
+    bare = rule([replace(row, tokens=2048.0) for row in rows])
+    found = rule(rows)
+    assert (found.fixed, found.per_parameter) == (bare.fixed, bare.per_parameter)
+    assert found.at(8e9, 512) == found.at(8e9, 8192)
+
+
+def test_a_slope_that_is_merely_unknown_is_not_taken_for_none() -> None:
+    """So much noise that a token may cost nothing or much: the rows leave it open."""
+    found = rule(without_tokens(0.1))
+    assert not found.level
+    assert found.per_token.low < 0 < found.per_token.high
+    assert (found.describes, found.told_apart) == (True, False)
+
+
+def test_memory_that_shrinks_with_tokens_is_no_rule() -> None:
+    rows = [replace(row, peak_bytes=row.peak_bytes - 6e4 * row.tokens) for row in without_tokens(0.0)]
+    found = rule(rows)
+    assert found.per_token.value == pytest.approx(-6e4)
+    assert (found.level, found.told_apart) == (False, False)
+
+
+def test_what_no_line_says_stays_undescribed_without_a_slope_too() -> None:
+    """Peaks that have nothing to do with tokens, and little with size."""
+    found = rule([replace(row, peak_bytes=row.peak_bytes * 2 ** (-1) ** place) for place, row in enumerate(without_tokens(0.0))])
+    assert not found.describes
+
+
+def without_tokens(noise: float) -> list[Row]:
+    return [replace(row, tokens=length) for row, length in zip(planted(noise, tokens=(0.0,) * 3), TOKENS * 6, strict=True)]
 
 
 def test_what_goes_along_with_another_is_not_told_apart() -> None:

@@ -10,7 +10,8 @@ from advised import MAC, PC, asked, machine, world
 
 from bench.advise.contest import best
 from bench.advise.stack import Known
-from bench.refine.winners import contest, flips, winner_map
+from bench.predict.prediction import verdict
+from bench.refine.winners import Contest, contest, flips, winner_map
 
 
 def made(name: str, method: str = "lora", foretell=None, **declared):
@@ -37,7 +38,38 @@ def test_the_only_one_that_fits_wins_without_a_ratio() -> None:
 
 def test_neither() -> None:
     found = made("70b")
-    assert (found.winner, found.why, found.chance) == (None, "neither fits", None)
+    assert (found.winner, found.why, found.ratio) == (None, "neither fits", None)
+    assert found.chance == pytest.approx(1.0), "of neither fitting"
+
+
+def fitting(first: float, second: float) -> Contest:
+    """8B by LoRA, which the PC does 8.8 times as fast, were it to fit with these probabilities."""
+    stacks = made("8b").stacks
+    given = zip(stacks, (first, second), strict=True)
+    one, other = (replace(each, fit=replace(each.fit, fits=verdict(chance), probability=chance)) for each, chance in given)
+    return contest(one, other)
+
+
+@pytest.mark.parametrize(
+    ("chances", "winner", "why"),
+    [
+        ((0.0, 0.18), None, "probably neither fits"),
+        ((0.0, 0.499), None, "probably neither fits"),
+        ((0.0, 0.5), MAC, "the only one that fits"),
+        ((0.05, 0.1), None, "neither fits"),
+        ((0.25, 0.25), None, "probably neither fits"),
+        ((0.45, 0.45), None, "undecided"),  # it is likelier that one of them fits than that neither does
+        ((0.4, 0.6), None, "undecided"),  # nor is it likely that the slower one is right
+        ((0.3, 1.0), MAC, "the only one that fits"),
+        ((0.55, 1.0), PC, "faster"),
+        ((1.0, 1.0), PC, "faster"),
+    ],
+)
+def test_nobody_wins_below_even_odds(chances: tuple[float, float], winner: str | None, why: str) -> None:
+    found = fitting(*chances)
+    assert (found.winner, found.why) == (winner, why)
+    assert found.chance is None if why == "undecided" else found.chance >= 0.5
+    assert (found.ratio is None) == (min(chances) < 0.5)
 
 
 def test_nothing_known() -> None:

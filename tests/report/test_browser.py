@@ -12,11 +12,13 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib.image import imread
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -152,6 +154,22 @@ def test_the_style_is_let_through_and_follows_the_readers_scheme(
     assert light[1] == dark[1] == "rgba(255, 255, 255, 1)"
 
 
+def test_a_figure_wider_than_the_screen_has_a_shadow_until_one_has_scrolled_to_its_end(
+    report: Path, visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    def edge() -> float:
+        """How light the figure's white margin is at the right: 1 is white."""
+        picture = imread(BytesIO(browser.find_element(By.CSS_SELECTOR, ".card").screenshot_as_png))
+        return float(picture[4:8, -6:-3, :3].mean())
+
+    visit(report, 390)
+    assert edge() < 0.9
+    browser.execute_script("const card = document.querySelector('.card'); card.scrollLeft = card.scrollWidth")
+    assert edge() == 1
+    visit(report, 1280)
+    assert edge() == 1
+
+
 def test_hostile_text_runs_nothing(tmp_path: Path, run_row: Callable[..., dict[str, Any]], visit: Callable[..., Visit]) -> None:
     text = "<script>document.title='owned'</script><img src=http://192.0.2.1/x onerror=\"document.title='owned'\">"
     rows = pd.DataFrame([run_row(model=text, machine=text, reason=text, question=text, chip=text)])
@@ -170,7 +188,7 @@ document.querySelectorAll("details").forEach(each => { each.open = true; });
 axe.run().then(found => done(found.violations.map(told)), fault => done([["fault", `${fault}`, ""]]));
 """
 COLUMN = """
-const rows = [...document.querySelectorAll('#verdicts table')[1].tBodies[0].rows];
+const rows = [...document.querySelectorAll('#every-claim table')[0].tBodies[0].rows];
 return rows.filter(row => !row.hidden).map(row => row.cells[arguments[0]].textContent);
 """
 
@@ -206,6 +224,24 @@ def test_the_trial_asks_for_nothing_complains_of_nothing_and_draws_everything(
     assert [picture[0] for picture in seen.pictures] == ["svg"] * 7
 
 
+FIRST = """
+const top = name => document.querySelector(name).getBoundingClientRect().top;
+return [document.querySelector("#verdicts .groups").getBoundingClientRect().bottom, top("#winners figure"), top("#reach figure"),
+  top("#every-claim")];
+"""
+
+
+@pytest.mark.parametrize(("width", "screens"), [(1280, (1, 1, 2.5)), (390, (1.5, 2, 3))])
+def test_the_first_screen_has_every_verdict_then_come_the_winner_map_and_the_frontier(
+    width: int, screens: tuple[float, ...], trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
+) -> None:
+    visit(trial("en"), width)
+    glance, winners, reach, every = browser.execute_script(FIRST)
+    assert glance < winners < reach < every
+    assert [place < 900 * most for place, most in zip((glance, winners, reach), screens, strict=True)] == [True] * 3
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#verdicts .groups a")) == 53
+
+
 def test_axe_finds_nothing_serious(trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome) -> None:
     if not AXE.is_file():
         pytest.skip("no axe-core: npm install --no-save axe-core, or its axe.min.js in WINGSPAN_AXE")
@@ -227,7 +263,7 @@ def test_a_table_is_sorted_by_its_headings_also_by_keyboard(
     trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
 ) -> None:
     visit(trial("en"))
-    heading = browser.find_elements(By.CSS_SELECTOR, "#verdicts table")[1].find_elements(By.TAG_NAME, "th")[4]
+    heading = browser.find_elements(By.CSS_SELECTOR, "#every-claim table")[0].find_elements(By.TAG_NAME, "th")[4]
     before, button = column(browser, 4), heading.find_element(By.TAG_NAME, "button")
     button.send_keys(Keys.ENTER)
     assert column(browser, 4) == sorted(before, key=natural)
@@ -247,6 +283,7 @@ def test_numbers_are_sorted_by_what_they_say_in_any_language(
     code: str, trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
 ) -> None:
     visit(trial(code))
+    browser.find_element(By.CSS_SELECTOR, "#winners summary").click()
     table = browser.find_elements(By.CSS_SELECTOR, "#winners table")[0]
     table.find_elements(By.CSS_SELECTOR, "th button")[2].click()
     script = "return [...arguments[0].tBodies[0].rows].map(row => row.cells[2].textContent)"
@@ -259,11 +296,11 @@ def test_a_table_is_filtered_by_words(
     trial: Callable[[str], Path], visit: Callable[..., Visit], browser: webdriver.Chrome
 ) -> None:
     visit(trial("en"))
-    box = browser.find_element(By.CSS_SELECTOR, "#verdicts .filter input")
+    box = browser.find_element(By.CSS_SELECTOR, "#every-claim .filter input")
     assert box.get_attribute("aria-label") == "Filter: Table: Every claim"
     box.send_keys("speed RATIO")
     assert column(browser, 4) == ["speed.ratio"]
-    assert browser.find_element(By.CSS_SELECTOR, "#verdicts .filter output").text == "1 of 53 rows"
+    assert browser.find_element(By.CSS_SELECTOR, "#every-claim .filter output").text == "1 of 53 rows"
     box.send_keys(Keys.BACKSPACE * 20)
     assert len(column(browser, 4)) == 53
 

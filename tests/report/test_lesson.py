@@ -26,7 +26,7 @@ Row = Callable[..., dict[str, Any]]
 HOSTILE = (
     "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> `a` | **b** [c](http://evil.example) {{ 7*7 }}"
 )
-ANCHORS = ("verdicts", "winners", "reach", "claims", "rules", "contradictions", "silicon", "techniques")
+ANCHORS = ("verdicts", "winners", "reach", "every-claim", "claims", "rules", "contradictions", "silicon", "techniques")
 OWN = """
 [[claim]]
 id = "own.claim"
@@ -65,9 +65,43 @@ def test_without_a_single_run_every_claim_has_a_verdict_or_a_reason(gathered: Le
 
 
 def test_the_sections_stand_in_their_order_before_those_of_runs(english: Document) -> None:
-    assert tuple(section.anchor for section in english.sections) == (*ANCHORS, "no-runs")
+    assert tuple(section.anchor for section in english.sections) == (*ANCHORS, "no-runs", "methods")
     assert english.title == "Wingspan: the lesson on trial"
     assert [figure.name for figure in english.figures] == ["winners", "reach", "claims"]
+
+
+def test_the_top_asks_the_lessons_question_and_says_what_the_verdicts_rest_on(
+    gathered: Lesson, english: Document, run_row: Row
+) -> None:
+    asked = "Does the lesson say rightly what pc-rtx-4090 and mac-studio-m3-ultra can train, and which of them wins at what?"
+    assert english.questions == (asked,)
+    document = composed(gathered, pd.DataFrame([run_row(question="What of this one?")]))
+    facts = dict(document.facts)
+    assert document.questions == (asked,)
+    assert facts["Questions of the suites"] == "What of this one?"
+    alone = sum(each.tiers == ("predicted",) for each in gathered.judged)
+    assert f"{alone} predicted" in facts["Verdicts rest on"]
+    assert "Evidence" not in facts
+    assert facts["Evidence of the runs"] == "measured"
+
+
+def test_methods_and_biases_stand_before_the_provenance(gathered: Lesson, run_row: Row) -> None:
+    anchors = [section.anchor for section in composed(gathered, pd.DataFrame([run_row()])).sections]
+    assert anchors[-2:] == ["methods", "provenance"]
+    assert anchors.count("methods") == 1
+
+
+def test_the_first_screen_is_glance_winner_map_and_frontier_in_both_files(english: Document) -> None:
+    for section in english.sections[:3]:
+        assert section.tables == ()
+    html, text = page.to_html(english), page.to_markdown(english)
+    for written, wanted in (
+        (html, [*(f'id="{name}"' for name in ANCHORS[:4])]),
+        (text, ["## Verdicts", "winners.svg", "reach.svg"]),
+    ):
+        places = [written.index(each) for each in wanted]
+        assert places == sorted(places)
+    assert "▼\u00a0speed.ratio" in text[: text.index("## Winner map")]
 
 
 def test_every_claim_has_its_own_place(gathered: Lesson, english: Document) -> None:

@@ -36,7 +36,7 @@ def test_facts_count_runs_by_outcome_and_name_the_evidence(run_row: Row, failed_
         run_row(index=3, tier="stand-in"),
     ]
     facts = dict(overview.facts(findings(*rows)))
-    assert facts["Evidence"] == "measured (3 runs), stand-in (1 run)"
+    assert facts["Evidence of the runs"] == "measured (3 runs), stand-in (1 run)"
     assert facts["Runs"] == "4: 3 ok, 1 timeout; of the ok ones 1 flagged, each left out of the figures that its flags spoil"
     assert facts["Schema"] == "2"
     assert overview.facts(findings()) == ()

@@ -107,7 +107,7 @@ def test_the_top_names_question_machines_dates_versions_revision_and_outcomes(le
         *("2026-03-01 09:07 UTC", "2026-03-02 03:54 UTC", "torch 2.15.0", "mlx-lm 0.32.2", "macOS 15.6", "103 GB"),
         *("0773a8b1f6c0d9aa5b2e1c34d5e6f708192a3b4c", f"{counts['ok']} ok", f"{counts['oom_device']} out of memory (device)"),
         *(
-            "Evidencemeasured",
+            "Evidence of the runsmeasured",
             f"{counts['crashed']} crashed",
             f"{counts['unsupported']} unsupported",
             f"{counts['skipped']} skipped",
@@ -117,7 +117,7 @@ def test_the_top_names_question_machines_dates_versions_revision_and_outcomes(le
 
 
 def test_every_run_stands_there_with_its_outcome_and_reason(lesson: str, lesson_runs: pd.DataFrame) -> None:
-    ledger = lesson[lesson.index('<section id="runs"') : lesson.index('<section id="provenance"')]
+    ledger = lesson[lesson.index('<section id="runs"') : lesson.index('<section id="methods"')]
     assert ledger.count("<tr>") == len(lesson_runs) + 1
     assert all(run_id in ledger for run_id in lesson_runs["run_id"])
     assert all(reason in ledger for reason in set(lesson_runs["reason"].dropna()) if "<" not in reason)

@@ -160,7 +160,7 @@ def test_a_page_says_which_language_it_is_in_and_what_stays_as_recorded(document
     assert [label for label, _ in documents["ro"].facts][-1] == "Limbă"
     assert "Language" not in [label for label, _ in documents["en"].facts]
     assert "**Question\u202f:**" in to_markdown(documents["fr"])
-    assert to_html(documents["ro"]).count("Secțiuni") == 1
+    assert to_html(documents["ro"]).count("Secțiuni") == 2
 
 
 def test_the_same_rows_in_one_language_are_the_same_bytes(runs: pd.DataFrame, documents: Mapping[str, Document]) -> None:

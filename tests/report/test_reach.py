@@ -42,7 +42,7 @@ def nothing() -> Findings:
 
 def rows(section: Section | None) -> list[dict[str, str]]:
     assert section is not None
-    table = section.tables[0]
+    table = section.details[0].tables[0]
     headings = [heading for heading, _ in table.columns]
     return [dict(zip(headings, (cell.text for cell in cells), strict=True)) for cells in table.rows]
 

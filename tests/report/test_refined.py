@@ -56,6 +56,30 @@ def test_a_line_that_describes_its_rows_badly_has_no_coefficients() -> None:
     assert "GB per 1B parameters" not in told
 
 
+def level(noise: float, tokens: float = 0.0) -> tuple[Rule, ...]:
+    """As `fitted`, of peaks that grow with tokens by so much; noise goes up and down along them."""
+    return rules(
+        Row(GROUP, size * 1e9, length, (1e9 + 2e9 * size + tokens * length) * (1 + noise * (-1) ** place), f"{size} {length}")
+        for size in (1, 4, 8, 14, 32, 70)
+        for place, length in enumerate((512, 1024, 2048, 4096))
+    )
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.005])
+def test_peaks_that_do_not_grow_with_tokens_are_described_and_it_is_said(noise: float) -> None:
+    (told,) = rows(refined(level(noise), (), CLAIMED))
+    assert told["MB per token"] == "does not grow with tokens here"
+    assert told["fixed part"].startswith(("1.00 GB", "0.9", "1.0"))
+    assert told["GB per 1B parameters"].startswith("2.0")
+
+
+def test_a_slope_that_the_rows_leave_open_is_not_called_none() -> None:
+    """The residuals are small, so it is no line that fails, but the rows."""
+    (told,) = rows(refined(level(0.1), (), CLAIMED))
+    assert told["fixed part"] == "the rows do not tell the slopes"
+    assert "MB per token" not in told
+
+
 def test_lines_through_too_few_rows_are_left_out() -> None:
     assert refined(rules([Row(GROUP, 1e9, 512.0, 3e9)]), (), ()) is None
 

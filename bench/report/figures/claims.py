@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from bench.claims.claim import TIERS, Judged, Tier
-from bench.claims.rules import band
+from bench.claims.found import band
 from bench.claims.told import SCALES
 from bench.report import wording
 from bench.report.amounts import unit_name
@@ -42,7 +43,9 @@ def claims(judged: Sequence[Judged]) -> Drawn | None:
     title = say("What was claimed, and what was found")
     caption = say(
         "The grey band is what the lesson claims, with its tolerance. Marks are what the evidence gives, bars what its intervals"
-        " span: circles measured, squares stand-ins, diamonds published, triangles predicted. The axes are logarithmic."
+        " span: circles measured, squares stand-ins, diamonds published, triangles predicted. Where some of the evidence"
+        " contradicts a claim, that is what is drawn; two marks joined by dots are the ends of what does not agree with itself."
+        " The axes are logarithmic."
     )
     with drawing("claims"):
         svg = to_svg(_figure(panels), "claims", title, _description(panels))
@@ -50,7 +53,14 @@ def claims(judged: Sequence[Judged]) -> Drawn | None:
 
 
 def _drawable(each: Judged) -> bool:
-    return each.claim.expected is not None and each.value is not None and math.isfinite(each.value) and each.value > 0
+    return each.claim.expected is not None and all(math.isfinite(value) and value > 0 for value in _values(each) or [0.0])
+
+
+def _values(each: Judged) -> list[float]:
+    """What is marked: the number that was found, or both ends of what has no middle."""
+    if each.value is not None:
+        return [each.value]
+    return [] if each.least is None or each.most is None else [each.least, each.most]
 
 
 def _figure(panels: dict[str, list[Judged]]) -> Figure:
@@ -91,12 +101,33 @@ def _panel(ax: Axes, unit: str, group: Sequence[Judged]) -> None:
 
 def _marks(ax: Axes, tier: Tier, placed: Sequence[tuple[int, Judged]], scale: float) -> None:
     """What the evidence of one tier gives, and the intervals that it has."""
-    found = [(place, each.low, each.high) for place, each in placed]
-    spans = [(place, low / scale, high / scale) for place, low, high in found if low is not None and high is not None and low > 0]
-    lows, highs = [low for _, low, _ in spans], [high for _, _, high in spans]
-    ax.hlines([place for place, _, _ in spans], lows, highs, colors=COLOURS[tier], lw=1.8, zorder=2)
-    values = [(each.value or 0.0) / scale for _, each in placed]
-    ax.scatter(values, [place for place, _ in placed], c=COLOURS[tier], marker=MARKERS[tier], s=30, zorder=3)
+    _lines(ax, tier, [(place, ends) for place, each in placed for ends in _bars(each)], scale, "solid")
+    _lines(ax, tier, [(place, ends) for place, each in placed for ends in _joints(each)], scale, "dotted")
+    marks = [(value / scale, place) for place, each in placed for value in _values(each)]
+    values, places = [value for value, _ in marks], [place for _, place in marks]
+    ax.scatter(values, places, c=COLOURS[tier], marker=MARKERS[tier], s=30, zorder=3)
+
+
+def _lines(
+    ax: Axes, tier: Tier, placed: Sequence[tuple[int, tuple[float, float]]], scale: float, style: Literal["solid", "dotted"]
+) -> None:
+    lows, highs = [low / scale for _, (low, _) in placed], [high / scale for _, (_, high) in placed]
+    ax.hlines([place for place, _ in placed], lows, highs, colors=COLOURS[tier], lw=1.8, linestyles=style, zorder=2)
+
+
+def _bars(each: Judged) -> list[tuple[float, float]]:
+    """What the intervals span; of two ends what lies beyond them, for between them nothing need be."""
+    if each.low is None or each.high is None or each.low <= 0:
+        return []
+    if each.value is not None:
+        return [(each.low, each.high)]
+    return [end for least, most in _joints(each) for end in ((each.low, least), (most, each.high))]
+
+
+def _joints(each: Judged) -> list[tuple[float, float]]:
+    """The two ends of what has no middle."""
+    values = _values(each)
+    return [(values[0], values[1])] if len(values) > 1 else []
 
 
 def _band(each: Judged, scale: float, low: float, high: float) -> tuple[float, float]:
@@ -109,8 +140,8 @@ def _span(each: Judged, scale: float) -> list[float]:
     """The finite ends of claim and evidence, those far below the claim's left out."""
     assert each.claim.expected is not None
     start, end = band(each.claim.expected, each.claim.tolerance)
-    values = [start, end, each.value, each.low, each.high]
-    finite = [value for value in values if value is not None and 0 < value < math.inf]
+    numbers = [start, end, *_values(each), each.low, each.high]
+    finite = [number for number in numbers if number is not None and 0 < number < math.inf]
     floor = LEAST * max(finite)
     return [value / scale for value in finite if value >= floor]
 

@@ -21,10 +21,11 @@ import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+FONT = "DejaVu Sans"
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "path",  # drawn the same with any fonts, or none
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib
+    "font.family": [FONT],  # comes with matplotlib
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titley": 1.0,  # nothing stands above a panel that its title would have to give way to

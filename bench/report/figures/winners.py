@@ -13,24 +13,27 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench.refine.winners import Contest, WinnerMap
+from bench.refine.winners import Contest, Why, WinnerMap
 from bench.report import wording
 from bench.report.document import Drawn
 from bench.report.figures.dots import WIDTH_IN
 from bench.report.figures.looks import INK, QUIET
 from bench.report.figures.svg import drawing, to_svg
 from bench.report.language import say, to_say
-from bench.report.winners import is_tight, outcome
+from bench.report.winners import is_tight, nobody, outcome
 
 ROW_IN = 0.34
+UNSURE: tuple[Why, ...] = ("probably neither fits", "undecided")
 MARKS, INKS, FILLS = ("s", "o"), ("#1a5fb4", "#a04000"), ("#dbe8fa", "#fbe3cf")
-NEITHER = "#eceef0"
+NEITHER, OPEN = "#eceef0", "#f7f8f9"
+"""Fields that nobody wins: surely, and perhaps."""
 _TITLE = to_say("Who should do it, by method, size and context")
 _CAPTION = to_say(
-    "Each field names the machine that is the likelier one to choose: it fits, and the other does not or is slower. The factor is"
-    " its rate over the other’s, each by its best stack; “only” means that the other one does not fit, “tight” that the winner"
-    " itself may not, and a question mark that the choice is less than 90% sure. Hatched fields are tight. A thick line stands"
-    " where the winner changes. Rows are tokens of a sequence, at batch 1 with gradient checkpointing."
+    "Each field names the machine that is the one to choose with a probability of 50% or more: it fits, and the other does not or"
+    " is slower. The factor is its rate over the other’s, each by its best stack; “only” means that the other one does not fit,"
+    " or probably not, “tight” that the winner itself may not, and a question mark that the choice is less than 90% sure. Hatched"
+    " fields are tight; dotted ones probably fit neither, or are undecided, as nothing reaches 50%. A thick line stands where"
+    " the winner changes. Rows are tokens of a sequence, at batch 1 with gradient checkpointing."
 )
 
 
@@ -84,13 +87,19 @@ def _panel(ax: Axes, method: str, group: Sequence[Contest], machines: tuple[str,
 
 def _field(ax: Axes, column: int, row: int, each: Contest, machines: tuple[str, str], names: Mapping[str, str]) -> None:
     place = machines.index(each.winner) if each.winner in machines else None
-    fill = NEITHER if place is None else FILLS[place]
-    hatch = "////" if is_tight(each) else None
+    fill, hatch, strokes = _look(each, place)
     ax.add_patch(
-        Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, facecolor=fill, edgecolor="#ffffff", lw=0, hatch=hatch, zorder=1)
+        Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, facecolor=fill, edgecolor=strokes, lw=0, hatch=hatch, zorder=1)
     )
     text = outcome(each, names)
     ax.text(column - 0.35, row, text, ha="left", va="center", fontsize=7.2, color=QUIET if place is None else INK, zorder=3)
+
+
+def _look(each: Contest, place: int | None) -> tuple[str, str | None, str]:
+    """(fill, hatch, colour of the hatch) of a field."""
+    if place is not None:
+        return FILLS[place], "////" if is_tight(each) else None, "#ffffff"
+    return (OPEN, "..", "#e3e6e8") if each.why in UNSURE else (NEITHER, None, "#ffffff")
 
 
 def _flips(ax: Axes, at: Mapping[tuple[int, int], Contest]) -> None:
@@ -103,14 +112,14 @@ def _flips(ax: Axes, at: Mapping[tuple[int, int], Contest]) -> None:
 
 
 def _description(found: WinnerMap, names: Mapping[str, str]) -> str:
-    counts = ", ".join(
+    won = [
         say("{machine} wins {n}", machine=names[machine], n=sum(each.winner == machine for each in found.contests))
         for machine in (found.first, found.second)
-    )
-    neither = sum(each.winner is None for each in found.contests)
+    ]
+    whys = [each.why for each in found.contests if each.winner is None]
+    rest = [say("{why} in {n}", n=whys.count(why), why=nobody(why)) for why in dict.fromkeys(whys)]
     return say(
-        "A map of {all} fields: {counts}, and in {neither} neither fits. All of them stand in the table of the map.",
+        "A map of {all} fields: {counts}. All of them stand in the table of the map.",
         all=len(found.contests),
-        counts=counts,
-        neither=neither,
+        counts=", ".join([*won, *rest]),
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from bench import analysis
-from bench.report.figures.memory import METERS, memory, peaks
+from bench.report.figures import memory as figure
+from bench.report.figures.memory import METERS, apart, memory, peaks
 
 Row = Callable[..., dict[str, Any]]
 FRAMEWORK, HOST = METERS["framework_peak_bytes"], METERS["host_peak_bytes"]
@@ -91,3 +94,32 @@ def test_main_memories_are_lines_of_their_own(run_row: Row) -> None:
 @pytest.mark.parametrize("parameters", [None, 0])
 def test_models_of_unknown_size_have_no_place(run_row: Row, parameters: int | None) -> None:
     assert memory(summaries(run_row(parameters=parameters)), {}) is None
+
+
+def test_names_of_lines_stand_at_their_lines_or_a_gap_apart() -> None:
+    assert apart([0.1, 0.5, 0.9], 0.06) == [0.1, 0.5, 0.9]
+    assert apart([0.1, 0.5, 0.51], 0.06) == pytest.approx([0.1, 0.475, 0.535])
+    assert apart([0.5, 0.5, 0.52, 0.56], 0.06) == pytest.approx([0.43, 0.49, 0.55, 0.61])
+    assert apart([], 0.06) == []
+
+
+def test_neither_labels_of_sizes_nor_names_of_lines_are_printed_over_each_other(
+    run_row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Figure] = []
+    write = figure.to_svg
+    monkeypatch.setattr(figure, "to_svg", lambda made, *rest: (seen.append(made), write(made, *rest))[1])
+    sizes = (181e3, 525e3, 596e6, 1.24e9, 70e9)
+    rows = [run_row(method=method, parameters=int(size)) for method in ("full", "lora", "qlora", "serve") for size in sizes]
+    capacities = {"mac-studio-m3-ultra": 103_079_215_104, "pc-rtx-4090": 25_757_220_864}
+    assert memory(summaries(*rows), capacities, {"a computer": 25_276_510_208}) is not None
+    for ax in seen[0].axes:
+        labels = [each for each in ax.get_xticklabels() if each.get_text() and each.get_visible()]
+        extents = sorted((each.get_window_extent() for each in labels), key=lambda each: each.x0)
+        assert all(left.x1 < right.x0 for left, right in pairwise(extents))
+    names = {each.get_text().partition("  ")[2]: each for each in seen[0].axes[3].texts}
+    heights = sorted((each.get_window_extent().y0, each.get_window_extent().y1) for each in names.values())
+    assert all(below[1] <= above[0] for below, above in pairwise(heights))
+    for name, capacity in capacities.items():
+        (_, place), height = seen[0].axes[3].transData.transform((1, capacity)), names[name].get_window_extent()
+        assert height.y0 - height.height < place < height.y1 + height.height, "next to its line"

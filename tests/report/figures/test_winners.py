@@ -50,3 +50,15 @@ def test_each_winner_has_a_mark_of_its_own_in_its_fields(monkeypatch: pytest.Mon
     marks = [len(marked.get_offsets()) for ax in seen for marked in ax.collections]
     wins = [[each.winner for each in FOUND.contests if each.method == method] for method in ("full", "lora", "qlora")]
     assert marks == [won.count(machine) for won in wins for machine in (PC, MAC)]
+
+
+def test_a_field_that_probably_neither_fits_looks_otherwise_and_is_counted_apart() -> None:
+    found = next(each for each in FOUND.contests if (each.model, each.method) == (model("70b").name, "lora"))
+    assert found.why == "neither fits"
+    doubtful = replace(found, why="probably neither fits")
+    drawn = winners(replace(FOUND, contests=(found, doubtful)), NAMES)
+    assert drawn is not None
+    assert "neither fits in 1, probably neither fits in 1." in drawn.svg
+    looks = {figure._look(replace(found, why=why), None) for why in ("neither fits", "probably neither fits")}
+    assert len(looks) == 2
+    assert figure._look(replace(found, why="undecided"), None) == figure._look(doubtful, None)
