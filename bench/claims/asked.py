@@ -6,8 +6,10 @@ workload is one of them. Fields that a method does not have, or that the claim d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
+from numbers import Real
 from typing import Any
 
 from bench.backends.interface import load_backend
@@ -20,6 +22,8 @@ STACKS: Mapping[str, tuple[BackendName, ...]] = {"cuda": ("hf", "unsloth"), "met
 
 
 SAME_SIZE = 0.001
+LAYERED = "adapter_layers"
+"""Asked about although no claim names it: adapters are meant on every block."""
 
 
 def works(claim: Claim) -> tuple[Workload, ...]:
@@ -41,7 +45,16 @@ def differing(claim: Claim, model: str, method: str, declared: Mapping[str, Any]
     if claim.methods and method not in claim.methods:
         return None
     wants = wanted(claim, method)
-    return [f"{name} {declared.get(name)}" for name, value in wants.items() if not is_equal(declared.get(name), value)]
+    apart = [f"{name} {declared.get(name)}" for name, value in wants.items() if not is_equal(declared.get(name), value)]
+    return apart if LAYERED in wants else [*apart, *_on_some_blocks(model, declared.get(LAYERED))]
+
+
+def _on_some_blocks(model: str, layers: Any) -> list[str]:
+    """Where adapters are on so many blocks and not on all. A frame has NaN for what a workload leaves at all of them."""
+    known = catalogue().models.get(model)
+    blocks = None if known is None else known.config.get("num_hidden_layers")
+    every = not isinstance(layers, Real) or math.isnan(layers) or layers == blocks
+    return [] if every else [f"{LAYERED} {int(layers)}"]
 
 
 def wanted(claim: Claim, method: str) -> Mapping[str, Any]:

@@ -79,8 +79,13 @@ def _aside(estimate: Estimate, tier: Tier) -> Estimate:
 
 def _untested(claim: Claim, found: Sequence[Estimate]) -> Judged:
     refused = [each for each in found if each.refused is not None and not set(each.evidence) & set(claim.cites)]
-    reason = f"{len(refused)} answers were found, and none can be used: {refused[0].refused}" if refused else _no_answer(claim)
-    return Judged(claim=claim, verdict="untested", reason=reason, others=tuple(found))
+    return Judged(claim=claim, verdict="untested", reason=_no_use(refused) if refused else _no_answer(claim), others=tuple(found))
+
+
+def _no_use(refused: Sequence[Estimate]) -> str:
+    if len(refused) == 1:
+        return f"one answer was found, and cannot be used: {refused[0].refused}"
+    return f"{len(refused)} answers were found, and none can be used: {refused[0].refused}"
 
 
 def _no_answer(claim: Claim) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench.cited import Cited
-from bench.claims.asked import is_equal, wanted
+from bench.claims.asked import LAYERED, is_equal, wanted
 from bench.claims.claim import Claim
 from bench.model import Model
 from bench.predict.cited_models import model_named
@@ -26,8 +26,6 @@ DTYPES = (
     (re.compile(r"fp32|float32", re.IGNORECASE), "float32"),
 )
 ADAPTERS = re.compile(r"adapters? (in )?((bf|fp|bfloat|float)\d+)", re.IGNORECASE)
-LAYERED = "adapter_layers"
-"""Asked about although no claim names it: adapters are meant on every block."""
 SERVED = "inference"
 
 

@@ -113,6 +113,8 @@ class Shape:
 def shape_of(model: Model) -> Shape:
     """Raises BadInput for a configuration that does not name the sizes."""
     config = model.config
+    if "model_type" not in config:
+        raise BadInput(f"{model.name}: its config.json has no model_type; {REMEDY}")
     family = str(config["model_type"])
     hidden, layers = (_size(config, name, model.name) for name in ("hidden_size", "num_hidden_layers"))
     heads = _size(config, "num_attention_heads", model.name)

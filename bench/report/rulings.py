@@ -63,7 +63,10 @@ _REST = (
     to_say("the 80% interval reaches what is claimed"),
     to_say("the 80% interval of {count} of them reaches what is claimed"),
 )
-_UNUSABLE = to_say("{count} answers were found, and none can be used: {reason}")
+_UNUSABLE = (
+    to_say("{count} answers were found, and none can be used: {reason}"),
+    to_say("one answer was found, and cannot be used: {reason}"),
+)
 _CONDITIONS = (
     to_say("by closed form and calibration"),
     to_say("parts at the peak, by following storages"),
@@ -127,8 +130,9 @@ def reruled(reason: str) -> str:
     """A ruling in the language that is spoken."""
     if current() == "en":
         return reason
-    if found := shape(_UNUSABLE).fullmatch(reason):
-        return say(_UNUSABLE, count=found["count"], reason=refusal(found["reason"]))
+    for text in _UNUSABLE:
+        if found := shape(text).fullmatch(reason):
+            return say(text, **{**found.groupdict(), "reason": refusal(found["reason"])})
     return strung(_part(part) for part in reason.split("; "))
 
 

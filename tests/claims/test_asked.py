@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from claim_rows import CONDITIONS, PC, claim
 
@@ -26,6 +27,11 @@ def test_the_works_of_a_claim_are_its_models_by_its_methods():
     [
         ("llama-3.1-8b", "lora", {}, []),
         ("llama-3.1-8b", "lora", {"rank": 8, "sequence_length": 512}, ["rank 8", "sequence_length 512"]),
+        ("llama-3.1-8b", "lora", {"adapter_layers": 16}, ["adapter_layers 16"]),
+        ("llama-3.1-8b", "lora", {"adapter_layers": np.int64(16)}, ["adapter_layers 16"]),
+        ("llama-3.1-8b", "lora", {"adapter_layers": 32}, []),
+        ("llama-3.1-8b", "lora", {"adapter_layers": float("nan")}, []),
+        ("llama-3.1-8b", "lora", {"adapter_layers": None}, []),
         ("llama-3.1-8b", "qlora", {}, None),
         ("qwen3-8b", "lora", {}, None),
     ],

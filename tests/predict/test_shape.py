@@ -65,3 +65,8 @@ def test_a_size_that_is_none_is_refused_by_its_key(value):
 def test_heads_that_no_width_holds_are_refused(heads):
     with pytest.raises(BadInput, match="heads"):
         shape_of(strange(n_embd=64, n_layer=3, **heads))
+
+
+def test_a_configuration_without_its_type_is_refused():
+    with pytest.raises(BadInput, match=r"strange: its config\.json has no model_type"):
+        shape_of(Model("strange", canonical_json({"vocab_size": 100, "n_embd": 64})))

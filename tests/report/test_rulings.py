@@ -143,3 +143,14 @@ def test_every_condition_that_a_claim_may_leave_open_is_known() -> None:
     names = {name.replace("_", " ") for each in read_claims(CLAIMS) for name in each.conditions}
     with speaking("ro"):
         assert {name for name in names if rulings.left_open(name) == name} <= {"gradient checkpointing"}
+
+
+@pytest.mark.parametrize(
+    "told", ["one answer was found, and cannot be used: {}", "2 answers were found, and none can be used: {}"]
+)
+def test_answers_that_cannot_be_used_are_told_with_the_reason(told: str) -> None:
+    with speaking("ro"):
+        said = rulings.reruled(told.format("under other conditions: rank 8"))
+    assert "utilizabil" in said
+    assert said.endswith("rank 8")
+    assert "under other conditions" not in said
