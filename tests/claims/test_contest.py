@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planted import RANK, SWEEPS, WINNER, Tally, around, effort, ratios, seen
+from planted_sweeps import RANK, SWEEPS, WINNER, Tally, around, effort, ratios, seen
 
 from bench.claims.claim import Claim, Estimate
 from bench.claims.rules import rule

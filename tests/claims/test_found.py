@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planted import seen
+from planted_sweeps import seen
 
 from bench.claims.claim import Expected
 from bench.claims.found import Found, astride, band, together

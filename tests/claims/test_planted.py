@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import FITS, ORDER, RANGE, RATIO, SWEEPS, VALUE, Tally, around, effort, ratios, seen, values
+from planted_sweeps import FITS, ORDER, RANGE, RATIO, SWEEPS, VALUE, Tally, around, effort, ratios, seen, values
 
 from bench.claims.claim import Claim, Estimate, Expected
 from bench.claims.found import band

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import FITS, ORDER, RANGE, RANK, RATIO, SUPPORT, VALUE, seen
+from planted_sweeps import FITS, ORDER, RANGE, RANK, RATIO, SUPPORT, VALUE, seen
 
 from bench.claims.claim import Claim, Estimate, Expected, Side
 from bench.claims.found import band

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from planted import RATIO, VALUE, WINNER, seen
+from planted_sweeps import RATIO, VALUE, WINNER, seen
 
 from bench.claims.claim import Side
 from bench.claims.ruling import edges_of, more_runs, named
