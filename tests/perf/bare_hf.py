@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.backends.hf import HuggingFace
 from bench.backends.hf_build import attach_adapters, build
-from bench.backends.hf_train import _optimizer, _settings, _tokenizer
+from bench.backends.hf_train import _optimizer, _settings, bare_tokenizer
 from bench.spec import Cell
 
 
@@ -53,7 +53,7 @@ def main() -> None:
             model=model,
             args=_settings(cell, steps, folder),
             train_dataset=Dataset.from_dict({"input_ids": rows, "labels": rows}),
-            processing_class=_tokenizer(),
+            processing_class=bare_tokenizer(),
             optimizer_cls_and_kwargs=_optimizer(cell),
             callbacks=[Stopwatch()],
         )
