@@ -1,4 +1,4 @@
-"""What the benchmarks take from the package is there: most of them run for hours, on demand, and would only then be found broken."""
+"""What the benchmarks take from the package is there: they run for hours, on demand, and would only then be found broken."""
 
 from __future__ import annotations
 
