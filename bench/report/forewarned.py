@@ -6,10 +6,8 @@ language that is spoken; a note that is not known here stays as it is. Notes are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-from bench.report.language import current, digits, percent, say, to_say
-from bench.report.reasons import shape
+from bench.report.language import current, digits, percent, to_say
+from bench.report.shapes import Places, by_shape
 
 _NOTES = (
     to_say("uncalibrated: cuBLAS workspaces, the CUDA context and its kernels' own memory are stated constants"),
@@ -37,15 +35,12 @@ def forewarned(note: str) -> str:
     """A note of a prediction, for people."""
     if current() == "en":
         return note
-    for text in _NOTES:
-        if found := shape(text).fullmatch(note):
-            return say(text, **{name: _PLACES.get(name, str)(value) for name, value in found.groupdict().items()})
-    return note
+    said = by_shape(note, _NOTES, _PLACES)
+    return note if said is None else said
 
 
 def _percent(text: str) -> str:
     return percent(float(text.removesuffix("%")) / 100)
 
 
-_PLACES: Mapping[str, Callable[[str], str]] = {"share": _percent, "limit": digits, "rows": digits, "sources": digits}
-"""How what stands in a place is said, where it isn't data."""
+_PLACES: Places = {"share": _percent, "limit": digits, "rows": digits, "sources": digits}

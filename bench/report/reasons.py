@@ -7,12 +7,9 @@ are known here by their shape: each text below is one, with the places that it f
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from functools import cache
-
 from bench.report import wording
 from bench.report.language import current, digits, percent, say, strung, to_say
+from bench.report.shapes import Places, by_shape, shape
 
 STEPS = to_say("measured steps")
 REQUESTS = to_say("measured requests")
@@ -49,25 +46,11 @@ def resaid(reason: str) -> str:
         return reason
     if found := shape(_DIFFERS).fullmatch(reason):
         return say(_DIFFERS, fields=strung(_field(part) for part in found["fields"].split("; ")))
-    if (whole := _by_shape(reason, _WHOLE)) is not None:
+    if (whole := by_shape(reason, _WHOLE, _PLACES)) is not None:
         return whole
     who, _, rest = reason.rpartition(": ")
-    known = _by_shape(rest, _OF_A_SIDE) if who else None
+    known = by_shape(rest, _OF_A_SIDE, _PLACES) if who else None
     return reason if known is None else say(_SIDE, who=_party(who), reason=known)
-
-
-def _by_shape(reason: str, texts: tuple[str, ...]) -> str | None:
-    for text in texts:
-        if found := shape(text).fullmatch(reason):
-            return say(text, **{name: _PLACES.get(name, str)(value) for name, value in found.groupdict().items()})
-    return None
-
-
-@cache
-def shape(text: str) -> re.Pattern[str]:
-    """A pattern that knows the text, whatever stands in its places."""
-    parts = re.split(r"\{(\w+)\}", text)
-    return re.compile("".join(f"(?P<{part}>.+)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts)))
 
 
 def _field(part: str) -> str:
@@ -97,7 +80,7 @@ def _steps(what: str) -> str:
     return say(what) if what in (STEPS, REQUESTS) else what
 
 
-_PLACES: Mapping[str, Callable[[str], str]] = {
+_PLACES: Places = {
     "who": _party,
     "tier": wording.tier,
     "outcomes": _outcomes,
@@ -106,4 +89,3 @@ _PLACES: Mapping[str, Callable[[str], str]] = {
     "most": digits,
     "steps": _steps,
 }
-"""How what stands in a place is said, where it isn't data."""

@@ -7,11 +7,10 @@ by their shape, as those of `bench.report.reasons` are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from bench.report import wording
 from bench.report.language import both, current, digits, either, percent, say, strung, to_say
-from bench.report.reasons import resaid, shape
+from bench.report.reasons import resaid
+from bench.report.shapes import Places, by_shape, shape
 
 _SAY = (
     to_say("{count} of {all} say {what}"),
@@ -206,10 +205,8 @@ def _place(who: str) -> str:
 
 def _resaid(text: str, known: tuple[str, ...]) -> str:
     """The text by the first shape that it has; itself where it has none."""
-    for each in known:
-        if found := shape(each).fullmatch(text):
-            return say(each, **{name: _PLACES.get(name, str)(value) for name, value in found.groupdict().items()})
-    return text
+    said = by_shape(text, known, _PLACES)
+    return text if said is None else said
 
 
 def _tiers(names: str) -> str:
@@ -229,10 +226,9 @@ def _percent(text: str) -> str:
     return percent(int(number) / 100) if number.isdigit() else digits(text)
 
 
-_PLACES: Mapping[str, Callable[[str], str]] = {
+_PLACES: Places = {
     "tiers": _tiers,
     "machines": _machines,
     "tolerance": _percent,
     "name": _named,
 }
-"""How what stands in a place is said, where it isn't data."""

@@ -8,10 +8,10 @@ language that is spoken. The catalogue has its reasons in every language; the pr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from bench.report.language import current, digits, either, say, strung, to_say
-from bench.report.reasons import shape
+from bench.report.shapes import Places, by_shape, shape
 from bench.techniques import read_techniques
 
 _FOUND = (
@@ -94,24 +94,17 @@ def _splits(reason: str) -> Iterator[tuple[str, str]]:
 
 def _found(text: str) -> str:
     if found := shape(_UNPROBED).fullmatch(text):
-        return say(_UNPROBED, why=_by_shape(found["why"], _WHY))
-    if (known := _by_shape(text, _FOUND)) != text:
+        why = by_shape(found["why"], _WHY, _PLACES)
+        return say(_UNPROBED, why=found["why"] if why is None else why)
+    if (known := by_shape(text, _FOUND, _PLACES)) is not None:
         return known
     found = shape(_PARAMETER).fullmatch(text)
     named = found and not any(" " in part for part in found.groups())
     return say(_PARAMETER, **found.groupdict()) if found and named else text
 
 
-def _by_shape(text: str, known: tuple[str, ...]) -> str:
-    for each in known:
-        if found := shape(each).fullmatch(text):
-            return say(each, **{name: _PLACES.get(name, str)(value) for name, value in found.groupdict().items()})
-    return text
-
-
 def _words(words: str) -> str:
     return either(words.split(" or "))
 
 
-_PLACES: Mapping[str, Callable[[str], str]] = {"words": _words, "seen": digits, "total": digits}
-"""How what stands in a place is said, where it isn't data."""
+_PLACES: Places = {"words": _words, "seen": digits, "total": digits}

@@ -4,7 +4,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from commanded import wingspan
+
+from bench.claims import answerable
 
 
 def test_plan_json_has_the_contracts_keys(write_suite: Callable[..., Path], tmp_path: Path) -> None:
@@ -44,3 +47,14 @@ def test_a_nights_plan_is_what_that_night_would_run(write_suite: Callable[..., P
     assert wingspan("run", suite, "--results", results, "--night", "2020-11-30").exit_code == 0
     assert actions("--night", "2020-11-30") == ["done"]
     assert actions("--night", "2020-12-01") == actions() == ["run"]
+
+
+def test_a_claim_that_no_suite_can_answer_is_an_error(
+    write_suite: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = write_suite({"a": {}})
+    monkeypatch.setattr(answerable, "SUITES", suite.parent)
+    done = wingspan("plan", suite, "--results", tmp_path)
+    assert done.exit_code == 2
+    assert "memory.table.full.8b: no suite in suites/ has a cell that could answer it" in done.output
+    assert "; add its work to one, or mend the claim" in done.output
